@@ -1,0 +1,272 @@
+"""What each kind needs beyond its model: names, columns, list semantics, CEL rules.
+
+Belongs here: one value per kind. Not here: fields, limits and descriptions, which the
+models hold. A path that a model does not have is an error when the manifests are made.
+Source: kinds.md; design §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+
+from function.contract import catalog, parameters, record, tenancy
+
+Overlay = Mapping[str, Any]
+
+IMMUTABLE: Final[Overlay] = {
+    "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "is immutable"}]
+}
+
+SET: Final[Overlay] = {"x-kubernetes-list-type": "set"}
+
+AGE: Final = ("Age", "date", ".metadata.creationTimestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of ours.
+
+    Attributes:
+        name: CamelCase kind; singular and plural derive from it.
+        scope: where its objects live.
+        description: what an object of it is.
+        spec: the model of what is declared.
+        status: the model of what is observed.
+        short_name: what people type.
+        columns: name, OpenAPI type and JSON path of what `kubectl get` shows.
+        overlays: dotted path (`[]` for items; empty for the object) to further keywords.
+    """
+
+    name: str
+    scope: Literal["Namespaced", "Cluster"]
+    description: str
+    spec: type[BaseModel]
+    status: type[BaseModel]
+    short_name: str
+    columns: tuple[tuple[str, str, str], ...]
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
+
+    @property
+    def plural(self) -> str:
+        """The resource's name in URLs."""
+        return f"{self.name.lower()}s"
+
+
+def _rule(rule: str, message: str) -> Overlay:
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+
+
+def _condition(condition_type: str) -> str:
+    return f'.status.conditions[?(@.type=="{condition_type}")].status'
+
+
+_NO_STRING: Final[Overlay] = {"minLength": 1, "maxLength": 0}
+_NO_NUMBER: Final[Overlay] = {"minimum": 1, "maximum": 0}
+_NO_BOOLEAN: Final[Overlay] = {"not": {"enum": [True, False]}}
+_NO_OBJECT: Final[Overlay] = {"minProperties": 1, "maxProperties": 0}
+_NO_ARRAY: Final[Overlay] = {"minItems": 1, "maxItems": 0}
+"""Bounds that no value of a type meets; they do not apply to values of another type."""
+
+
+def _default_of(type_name: str, others: tuple[str, ...], *schemas: Overlay) -> Overlay:
+    return {
+        "anyOf": [
+            {"properties": {"type": {"enum": list(others)}}},
+            {"properties": {"type": {"enum": [type_name]}, "default": {"allOf": list(schemas)}}},
+        ]
+    }
+
+
+# A field without a type is invisible to CEL, so the rules about defaults are plain schema.
+_PARAMETER: Final[Overlay] = {
+    "allOf": [
+        _default_of("boolean", ("integer", "string"), {"enum": [True, False]}),
+        _default_of(
+            "integer",
+            ("boolean", "string"),
+            _NO_STRING,
+            _NO_BOOLEAN,
+            _NO_OBJECT,
+            _NO_ARRAY,
+            {
+                "minimum": -parameters.EXACT_INTEGER_MAX,
+                "maximum": parameters.EXACT_INTEGER_MAX,
+                "multipleOf": 1,
+            },
+        ),
+        _default_of(
+            "string",
+            ("boolean", "integer"),
+            _NO_NUMBER,
+            _NO_BOOLEAN,
+            _NO_OBJECT,
+            _NO_ARRAY,
+            {"maxLength": parameters.STRING_MAX_BYTES},
+        ),
+        {
+            "anyOf": [
+                {"properties": {"required": {"enum": [False]}}},
+                {"not": {"required": ["default"]}},
+            ]
+        },
+    ],
+}
+
+RECORD: Final = Kind(
+    name="ProvisioningRecord",
+    scope="Namespaced",
+    description=(
+        "One node's provisioning. The function writes its spec, the reconciler its status; "
+        "deleting it takes the node out of the mesh and then its substrate away."
+    ),
+    spec=record.RecordSpec,
+    status=record.RecordStatus,
+    short_name="prec",
+    columns=(
+        ("Phase", "string", ".status.phase"),
+        ("XR", "string", ".spec.declaration.xr.name"),
+        ("Substrate", "string", ".status.substrate"),
+        ("Mesh IP", "string", ".status.node.meshIP"),
+        AGE,
+    ),
+    overlays={
+        # The record's key is group, kind, name and resource; an XRD may publish a new version.
+        "spec.declaration.xr.apiVersion": _rule(
+            "self.split('/')[0] == oldSelf.split('/')[0]", "its group is immutable"
+        ),
+        "spec.declaration.xr.kind": IMMUTABLE,
+        "spec.declaration.xr.name": IMMUTABLE,
+        "spec.declaration.resource": IMMUTABLE,
+        "spec.declaration": _rule(
+            "has(self.blueprint) == has(oldSelf.blueprint)", "blueprint: is immutable"
+        ),
+        "spec.declaration.blueprint.name": IMMUTABLE,
+    },
+)
+
+BLUEPRINT: Final = Kind(
+    name="BlueprintVersion",
+    scope="Cluster",
+    description="One published version of a blueprint: what it composes and what it takes.",
+    spec=catalog.BlueprintVersionSpec,
+    status=catalog.ConditionedStatus,
+    short_name="bpv",
+    columns=(
+        ("Slug", "string", ".spec.slug"),
+        ("Version", "string", ".spec.version"),
+        ("Strategy", "string", ".spec.injectionStrategy"),
+        ("Role", "string", ".spec.meshRole"),
+        ("Accepted", "string", _condition("Accepted")),
+        AGE,
+    ),
+    overlays={
+        "spec.xr": IMMUTABLE,
+        "spec.xr.scope": _rule(
+            "self == 'Namespaced'", "Cluster is refused: a namespaced XR cannot compose it"
+        ),
+        "spec.injectionStrategy": IMMUTABLE,
+        "spec.meshRole": IMMUTABLE,
+        "spec.providerKinds": SET,
+        "spec.providerConfig": _rule(
+            "!(has(self.name) && has(self.fieldPath))", "name and fieldPath exclude each other"
+        ),
+        "spec.providerConfig.fieldPath": {"pattern": r"^spec(\.[A-Za-z0-9_-]+|\[[0-9]+\])+$"},
+        "spec.parameters": {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+        "spec.parameters[]": _PARAMETER,
+        "spec.parameters[].name": _rule(
+            f"!(self in {sorted(parameters.RESERVED)})", "is reserved for the bootstrap material"
+        ),
+    },
+)
+
+CLOUD: Final = Kind(
+    name="Cloud",
+    scope="Cluster",
+    description="A place where substrate can be made; it holds nothing secret.",
+    spec=catalog.CloudSpec,
+    status=catalog.ConditionedStatus,
+    short_name="pcloud",
+    columns=(("Provider", "string", ".spec.provider"), AGE),
+    overlays={"spec.endpoint": {"maxProperties": 64}},
+)
+
+CREDENTIAL: Final = Kind(
+    name="CloudCredential",
+    scope="Cluster",
+    description="Where a cloud's credential is kept and which Projects may use it.",
+    spec=catalog.CloudCredentialSpec,
+    status=catalog.ConditionedStatus,
+    short_name="pcred",
+    columns=(("Cloud", "string", ".spec.cloudRef.name"), AGE),
+    overlays={"spec.cloudRef": IMMUTABLE, "spec.projects": SET},
+)
+
+# Library functions for addresses need Kubernetes 1.31; the floor is 1.30.
+_HOST_BITS: Final = (
+    r"!self.matches('^[0-9]{1,3}([.][0-9]{1,3}){3}/[0-9]{1,2}$') || [0, 1, 2, 3].all(i, "
+    "int(self.split('/')[0].split('.')[i]) % [1, 2, 4, 8, 16, 32, 64, 128, 256]["
+    "int(self.split('/')[1]) >= 8 * (i + 1) ? 0 : "
+    "int(self.split('/')[1]) <= 8 * i ? 8 : 8 * (i + 1) - int(self.split('/')[1])] == 0)"
+)
+
+DOMAIN: Final = Kind(
+    name="Domain",
+    scope="Cluster",
+    description="A mesh: the address range that its nodes live in.",
+    spec=tenancy.DomainSpec,
+    status=catalog.ConditionedStatus,
+    short_name="pdom",
+    columns=(
+        ("Mesh CIDR", "string", ".spec.meshCIDR"),
+        ("Region", "string", ".spec.region"),
+        AGE,
+    ),
+    overlays={
+        "spec.meshCIDR": {
+            "format": "cidr",
+            "x-kubernetes-validations": [
+                {"rule": "self == oldSelf", "message": "is immutable"},
+                {"rule": _HOST_BITS, "message": "must not have host bits set"},
+            ],
+        }
+    },
+)
+
+PROJECT: Final = Kind(
+    name="Project",
+    scope="Cluster",
+    description="A tenant's Project in a Domain; its nodes live in a namespace of its own.",
+    spec=tenancy.ProjectSpec,
+    status=tenancy.ProjectStatus,
+    short_name="pproj",
+    columns=(
+        ("Domain", "string", ".spec.domainRef.name"),
+        ("Namespace", "string", ".status.namespace"),
+        ("Cluster", "string", ".status.managementCluster"),
+        ("Phase", "string", ".status.namespacePhase"),
+        AGE,
+    ),
+    overlays={
+        "": _rule(
+            "!has(self.spec.id) || !has(self.status) || !has(self.status.id)"
+            " || self.spec.id == self.status.id",
+            "spec.id: must be the id in status.id once that was minted",
+        ),
+        "spec": _rule(
+            "!has(oldSelf.id) || (has(self.id) && self.id == oldSelf.id)", "id: is immutable"
+        ),
+        "spec.domainRef": IMMUTABLE,
+        "status": _rule(
+            "!has(oldSelf.id) || (has(self.id) && self.id == oldSelf.id)", "id: is immutable"
+        ),
+    },
+)
+
+KINDS: Final = (RECORD, BLUEPRINT, CLOUD, CREDENTIAL, DOMAIN, PROJECT)

@@ -1,0 +1,250 @@
+"""From facts to outcome: the one way a composition goes.
+
+Belongs here: reducing facts to a situation, carrying out a stage's plan, readiness, the
+XR's status, what else is needed. Not here: the table of stages, how manifests look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, assert_never
+from uuid import UUID
+
+from function.compose import record, stage, substrate
+from function.compose.facts import (
+    Composed,
+    Facts,
+    Lookup,
+    Outcome,
+    Raw,
+    Record,
+    Refusal,
+    Requirement,
+    Token,
+    Ttl,
+    status,
+)
+from function.compose.stage import RecordState, Stage, SubstratePlan, TokenState
+from function.compose.verdicts import Judged, role, said, verdicts
+from function.contract import conditions, names
+from function.contract.conditions import ConditionType, Reason
+from function.contract.errors import ContractError
+from function.contract.record import (
+    Bootstrap,
+    Enrolment,
+    ProviderConfigReference,
+    RecordStatus,
+)
+from function.contract.secrets import TokenPlaintext
+from function.contract.strategy import BootstrapState, MeshRole, Phase, SubstrateState
+
+REQUIRE_TOKEN: Final = "token"  # noqa: S105 - a requirement's name
+REQUIRE_SUBSTRATE: Final = "substrate"
+
+PREVIEW_ID: Final = UUID("00000000-0000-7000-8000-000000000000")
+PREVIEW_TOKEN: Final = "preview-token-not-a-secret"  # noqa: S105 - a placeholder
+PREVIEW_ENROLMENT: Final = Enrolment(
+    base_url="https://broker.invalid",
+    plexd_download_url="https://broker.invalid/plexd-linux-{arch}",
+    plexd_image="broker.invalid/plexd:v0.0.0",
+)
+"""Placeholders under a top-level domain that never resolves (RFC 2606)."""
+
+_MAY_BE_READY: Final = frozenset({Stage.SUSTAIN, Stage.KEEP})
+_WAITING: Final = frozenset({Stage.SEEK, Stage.VANISHING})
+
+
+def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
+    """Return what to compose, and what is to be told.
+
+    Args:
+        given: The facts of one request.
+        requirements: What the input itself needs; ours are added.
+
+    Returns:
+        An outcome that is equal for equal facts, and that, fed back as observed, gives
+        itself again.
+    """
+    facts = _previewed(given) if given.preview else given
+    judged = _judged(facts)
+    phase = facts.status.phase
+    manifest = None if judged.stage is Stage.REFUSED else record.manifest(facts)
+    live_ready = judged.live is not None and _is_ready(judged.live)
+    composed = None
+    if judged.composed is not None:
+        composed = Composed(manifest=dict(judged.composed), ready=live_ready)
+    return Outcome(
+        record=None
+        if manifest is None
+        else Composed(manifest=manifest, ready=phase is Phase.READY),
+        substrate=composed,
+        ready=composed is not None and composed.ready and _enrolled(facts, judged.stage),
+        verdicts=verdicts(facts, judged),
+        status=_xr_status(facts.status),
+        ttl=_ttl(facts, judged.stage),
+        requirements={**requirements, **_requirements(given)},
+    )
+
+
+def situation(facts: Facts) -> stage.Situation:
+    """Reduce facts to the closed sets that decide."""
+    known = facts.status
+    state = RecordState.NONE
+    if facts.record is not None:
+        state = RecordState.TERMINATING if facts.record.terminating else RecordState.ALIVE
+    return stage.Situation(
+        preview=facts.preview,
+        refused=isinstance(facts.declared, Refusal),
+        record=state,
+        accepted=known.accepted is not None
+        and known.xr_name is not None
+        and known.substrate is SubstrateState.PRESENT,
+        absent=known.substrate is SubstrateState.ABSENT,
+        sight=substrate.sight(facts),
+        held=_held(facts),
+        token=_token_state(facts),
+    )
+
+
+def _judged(facts: Facts) -> Judged:
+    chosen = stage.stage_of(situation(facts))
+    live = substrate.in_sight(facts)
+    composed: dict[str, Any] | None = None
+    try:
+        composed = _composed(facts, chosen, live)
+    except ContractError as error:
+        if live is not None:
+            composed = substrate.kept(facts, live)
+            return Judged(stage=chosen, composed=composed, live=live, withheld=None)
+        return Judged(stage=Stage.WITHHELD, composed=None, live=None, withheld=error)
+    return Judged(stage=chosen, composed=composed, live=live, withheld=None)
+
+
+def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] | None:
+    plan = stage.PLANS[chosen]
+    match plan:
+        case SubstratePlan.NONE:
+            return None
+        case SubstratePlan.KEEP:
+            return None if live is None else substrate.kept(facts, live)
+        case SubstratePlan.RENDER:
+            return None if live is None else substrate.rendered(facts, live)
+        case SubstratePlan.BIRTH:
+            accepted = facts.status.accepted
+            if accepted is None:
+                return None
+            return substrate.born(facts, accepted, _enrolment(facts))
+        case _:
+            assert_never(plan)
+
+
+def _previewed(facts: Facts) -> Facts:
+    """Return facts as if the reconciler had accepted the declaration."""
+    accepted = None if isinstance(facts.declared, Refusal) else facts.declared
+    pretended = RecordStatus(
+        provisioned_resource_id=str(PREVIEW_ID),
+        xr_name=names.xr_name(PREVIEW_ID),
+        accepted=accepted,
+        substrate=SubstrateState.PRESENT,
+        provider_config_ref=ProviderConfigReference(name="preview"),
+        bootstrap=Bootstrap(generation=1, state=BootstrapState.ISSUED),
+    )
+    return replace(
+        facts,
+        record=Record(raw={}, status=pretended),
+        substrate=None,
+        sought=Lookup(),
+        token=Token(plaintext=TokenPlaintext(PREVIEW_TOKEN), generation=1),
+        enrolment=_first(facts.enrolment, PREVIEW_ENROLMENT),
+    )
+
+
+def _enrolment(facts: Facts) -> Enrolment:
+    return _first(facts.status.enrolment or Enrolment(), facts.enrolment)
+
+
+def _first(strong: Enrolment, weak: Enrolment) -> Enrolment:
+    """Return the knobs of the first, completed from the second field by field."""
+    missing = {
+        name: value
+        for name, value in ((name, getattr(weak, name)) for name in Enrolment.model_fields)
+        if name not in strong.model_fields_set
+    }
+    return strong.model_copy(update=missing)
+
+
+def _held(facts: Facts) -> bool:
+    admitted = said(facts, ConditionType.ADMITTED)
+    stalled = said(facts, ConditionType.STALLED)
+    refused = admitted is not None and admitted.status == "False"
+    lost = stalled is not None and stalled.status == "True"
+    return refused or (lost and stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST)
+
+
+def _token_state(facts: Facts) -> TokenState:
+    if role(facts) is MeshRole.STANDALONE:
+        return TokenState.NOT_NEEDED
+    bootstrap = facts.status.bootstrap
+    if (
+        facts.token is not None
+        and bootstrap.state is BootstrapState.ISSUED
+        and facts.token.generation == bootstrap.generation
+    ):
+        return TokenState.AT_HAND
+    return TokenState.ABSENT
+
+
+def _is_ready(live: Raw) -> bool:
+    return conditions.is_true(status(live), ConditionType.READY)
+
+
+def _enrolled(facts: Facts, chosen: Stage) -> bool:
+    if chosen not in _MAY_BE_READY:
+        return False
+    known = facts.status
+    return (
+        role(facts) is MeshRole.STANDALONE or known.node is not None or known.phase is Phase.READY
+    )
+
+
+def _xr_status(known: RecordStatus) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if known.phase is not None:
+        found["phase"] = str(known.phase)
+    if known.provisioned_resource_id is not None:
+        found["provisionedResourceID"] = known.provisioned_resource_id
+    if known.xr_name is not None:
+        found["xrName"] = known.xr_name
+    if known.node is not None:
+        found["node"] = {"id": known.node.id, "meshIP": known.node.mesh_ip}
+    return found
+
+
+def _ttl(facts: Facts, chosen: Stage) -> Ttl:
+    if isinstance(facts.declared, Refusal):
+        waiting = facts.declared.pending or facts.declared.waiting
+        return Ttl.WAITING if waiting else Ttl.REFUSED
+    unwatched = chosen is Stage.WAIT_TOKEN and facts.status.bootstrap.secret_ref is not None
+    return Ttl.WAITING if unwatched or chosen in _WAITING else Ttl.STEADY
+
+
+def _requirements(facts: Facts) -> dict[str, Requirement]:
+    """What is needed beside the input's own, from nothing but what is observed."""
+    if facts.preview or not substrate.adoptable(facts):
+        return {}
+    found: dict[str, Requirement] = {}
+    what = substrate.reference(facts)
+    if what is not None:
+        found[REQUIRE_SUBSTRATE] = Requirement(
+            api_version=what.api_version,
+            kind=what.kind,
+            name=what.name,
+            namespace=facts.xr.namespace,
+        )
+    secret = facts.status.bootstrap.secret_ref
+    if secret is not None and role(facts) is MeshRole.NODE:
+        found[REQUIRE_TOKEN] = Requirement(
+            api_version="v1", kind="Secret", name=secret.name, namespace=facts.xr.namespace
+        )
+    return found

@@ -1,0 +1,103 @@
+"""How raw objects become values: the trust boundary of the pure core.
+
+Belongs here: parsing what every input reads, with errors that name a field and never a
+value. Not here: what an input alone reads, any decision.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from function.compose.facts import COUNT, XR, Raw, Record, Token, mapping, metadata, status
+from function.contract import names
+from function.contract.conditions import Reason
+from function.contract.errors import ContractError
+from function.contract.record import RecordStatus
+from function.contract.secrets import TokenPlaintext
+from function.contract.shape import NameRef
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_KEY_MAX: Final = 63
+"""Longest part of a field path that is shown, in characters; keys are the user's."""
+
+
+def xr(raw: Raw) -> XR:
+    """Return the composite's identity; what is absent is empty."""
+    head = metadata(raw)
+    namespace = str(head.get("namespace", ""))
+    return XR(
+        api_version=str(raw.get("apiVersion", "")),
+        kind=str(raw.get("kind", "")),
+        name=str(head.get("name", "")),
+        namespace=namespace,
+        uid=str(head.get("uid", "")),
+        project_id=names.project_id(namespace),
+    )
+
+
+def record(raw: Raw | None) -> Record | None:
+    """Return the observed record, or None without one.
+
+    Raises:
+        ContractError: Its status is unreadable.
+    """
+    if raw is None:
+        return None
+    read = parsed(RecordStatus, status(raw), "ProvisioningRecord.status")
+    return Record(raw=raw, status=read)
+
+
+def token(secret: Raw | None) -> Token | None:
+    """Return the token of a Secret of ours; any other Secret holds none."""
+    if secret is None or secret.get("type") != names.TOKEN_SECRET_TYPE:
+        return None
+    data = mapping(secret.get("data"))
+    try:
+        text, number = (
+            base64.b64decode(str(data.get(key, "")), validate=True).decode("ascii")
+            for key in (names.TOKEN_SECRET_KEY, names.TOKEN_SECRET_GENERATION_KEY)
+        )
+    except ValueError:
+        return None
+    if not text or not COUNT.fullmatch(number):
+        return None
+    return Token(plaintext=TokenPlaintext(text), generation=int(number))
+
+
+def name_of(reference: object) -> str | None:
+    """Return the name in a reference, or None where there is none that could exist."""
+    try:
+        return NameRef.model_validate(reference).name
+    except ValidationError:
+        return None
+
+
+def parsed(
+    model: type[Model],
+    raw: Mapping[str, Any],
+    where: str,
+    reason: str = Reason.INVALID_INPUT,
+) -> Model:
+    """Return a manifest's part as its model.
+
+    Args:
+        model: The model it must fit.
+        raw: The part.
+        where: Path of the part, put before the offending field.
+        reason: The reason of the error.
+
+    Raises:
+        ContractError: It is unreadable; names the first field and rule, never the value.
+    """
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        path = ".".join((where, *(str(part)[:_KEY_MAX] for part in first["loc"])))
+        rule = first["msg"][:1].lower() + first["msg"][1:]
+    raise ContractError(field=path, rule=rule, reason=reason)

@@ -1,0 +1,112 @@
+"""The record's manifest: the function's half of the exchange.
+
+Belongs here: metadata and spec of the ProvisioningRecord. Not here: its status, which the
+reconciler writes. Source: kinds.md, "What the function composes".
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from typing import Any, Final
+
+from function.compose import substrate
+from function.compose.facts import Facts, Raw, Refusal, mapping, metadata, status
+from function.compose.stage import SubstrateSight
+from function.contract import conditions, names
+from function.contract.conditions import ConditionType
+from function.contract.record import ObservedSubstrate, wire
+from function.contract.secrets import REDACTED
+
+REASON_MAX: Final = 512
+"""Longest reason of a failure, in characters: a sentence of a provider, not its log."""
+
+_TOKEN: Final = re.compile(r"psb_[A-Za-z0-9_]+")
+"""What a bootstrap token looks like: a provider may quote the user data it refuses."""
+
+
+def manifest(facts: Facts) -> dict[str, Any] | None:
+    """Return the record to compose, or None where nothing may be declared.
+
+    A refused declaration leaves the one that the record holds.
+    """
+    declaration = _declaration(facts)
+    if declaration is None:
+        return None
+    head: dict[str, Any] = {
+        "name": facts.record_name,
+        "namespace": facts.xr.namespace,
+        "labels": {names.LABEL_XR: names.label_value(facts.xr.name)},
+    }
+    if _may_hold(facts):
+        head["finalizers"] = [names.FINALIZER]
+    what = substrate.reference(facts)
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RECORD_KIND,
+        "metadata": head,
+        "spec": {
+            "declaration": declaration,
+            "substrate": [] if what is None else [wire(what)],
+            "observed": _observed(facts),
+        },
+    }
+
+
+def failure(live: Raw | None) -> conditions.Condition | None:
+    """Return the terminal condition of a substrate, or None while it did not fail.
+
+    Only True is terminal: Crossplane turns unseen conditions Unknown on any error.
+    """
+    if live is None:
+        return None
+    found = conditions.find(status(live), ConditionType.PROVISIONING_FAILED)
+    if found is None or found.status != "True":
+        return None
+    message = _TOKEN.sub(REDACTED, found.message)[:REASON_MAX]
+    return found.model_copy(update={"message": message})
+
+
+def _declaration(facts: Facts) -> dict[str, Any] | None:
+    if not isinstance(facts.declared, Refusal):
+        return wire(facts.declared)
+    if facts.record is None:
+        return None
+    held = mapping(mapping(facts.record.raw.get("spec")).get("declaration"))
+    return deepcopy(dict(held)) or None
+
+
+def _may_hold(facts: Facts) -> bool:
+    """The API server refuses a new finalizer on a terminating object."""
+    if facts.record is None or not facts.record.terminating:
+        return True
+    finalizers = metadata(facts.record.raw).get("finalizers")
+    return isinstance(finalizers, list) and names.FINALIZER in finalizers
+
+
+def _observed(facts: Facts) -> dict[str, Any]:
+    seen = substrate.in_sight(facts)
+    if seen is None and substrate.sight(facts) is SubstrateSight.VANISHING:
+        seen = facts.sought.raw
+    if seen is None:
+        return _unseen(facts)
+    failed = failure(seen)
+    return wire(
+        ObservedSubstrate(
+            exists=True,
+            ready=conditions.is_true(status(seen), ConditionType.READY),
+            failed=failed is not None,
+            reason="" if failed is None else f"{failed.reason}: {failed.message}"[:REASON_MAX],
+            bootstrap_generation=substrate.stamped_generation(facts),
+        )
+    )
+
+
+def _unseen(facts: Facts) -> dict[str, Any]:
+    """While a substrate may be looked up and was not, what the record says stands."""
+    undecided = facts.record is not None and substrate.adoptable(facts)
+    if undecided and not facts.sought.looked and facts.record is not None:
+        held = mapping(mapping(facts.record.raw.get("spec")).get("observed"))
+        if held:
+            return deepcopy(dict(held))
+    return wire(ObservedSubstrate())

@@ -1,0 +1,161 @@
+"""Which stage a resource is in, and what is composed in it.
+
+Theory of operation: a request is reduced to a `Situation` of closed sets; `stage_of` is a
+table read from the top, whose first row that fits gives the stage, so it is total; a
+`Plan` per stage says what happens to the substrate. Three laws hold in every situation:
+a substrate in front of us is dropped only on `Absent`; none is created for a record that
+terminates or is Absent; none is created unless the record accepted the declaration.
+
+Belongs here: the decision. Not here: how facts become a situation, what is rendered.
+Source: design §2, "One actor deletes" and "The way of one node"; design §3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Final
+
+
+@unique
+class RecordState(StrEnum):
+    """The observed record."""
+
+    NONE = "none"
+    ALIVE = "alive"
+    TERMINATING = "terminating"
+
+
+@unique
+class SubstrateSight(StrEnum):
+    """How the substrate is seen: composed by this XR, or looked up by its name."""
+
+    OBSERVED = "observed"
+    FOUND = "found"
+    VANISHING = "vanishing"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+@unique
+class TokenState(StrEnum):
+    """Whether a bootstrap token of the current generation is at hand."""
+
+    NOT_NEEDED = "not-needed"
+    AT_HAND = "at-hand"
+    ABSENT = "absent"
+
+
+@unique
+class Stage(StrEnum):
+    """What is going on; the value names it in tests and messages."""
+
+    PREVIEW = "preview"
+    REFUSED = "refused"
+    RECORD_ONLY = "record-only"
+    KEEP = "keep"
+    ABSENT = "absent"
+    TERMINATING = "terminating"
+    SUSTAIN = "sustain"
+    SEEK = "seek"
+    VANISHING = "vanishing"
+    HELD = "held"
+    WAIT_TOKEN = "wait-token"  # noqa: S105 - a stage's name
+    CREATE = "create"
+    WITHHELD = "withheld"
+
+
+@unique
+class SubstratePlan(StrEnum):
+    """What happens to the substrate."""
+
+    NONE = "none"
+    """Compose none: there is none, or it must go."""
+
+    KEEP = "keep"
+    """Compose the one in sight as it is; none in sight: none."""
+
+    RENDER = "render"
+    """Compose the one in sight, rendered anew but for its bootstrap."""
+
+    BIRTH = "birth"
+    """Compose a new one with its bootstrap."""
+
+
+PLANS: Final = {
+    Stage.PREVIEW: SubstratePlan.BIRTH,
+    Stage.REFUSED: SubstratePlan.NONE,
+    Stage.RECORD_ONLY: SubstratePlan.KEEP,
+    Stage.KEEP: SubstratePlan.KEEP,
+    Stage.ABSENT: SubstratePlan.NONE,
+    Stage.TERMINATING: SubstratePlan.KEEP,
+    Stage.SUSTAIN: SubstratePlan.RENDER,
+    Stage.SEEK: SubstratePlan.NONE,
+    Stage.VANISHING: SubstratePlan.NONE,
+    Stage.HELD: SubstratePlan.NONE,
+    Stage.WAIT_TOKEN: SubstratePlan.NONE,
+    Stage.CREATE: SubstratePlan.BIRTH,
+    Stage.WITHHELD: SubstratePlan.NONE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """The facts that decide, as closed sets.
+
+    Attributes:
+        preview: The request asks for a preview.
+        refused: The declaration cannot be resolved.
+        record: The observed record.
+        accepted: The record has an accepted declaration, a name for the substrate, and asks
+            for it.
+        absent: The reconciler wants no substrate.
+        sight: How the substrate is seen.
+        held: The reconciler refused the declaration or fears a substrate was lost.
+        token: Whether the bootstrap can be injected.
+    """
+
+    preview: bool
+    refused: bool
+    record: RecordState
+    accepted: bool
+    absent: bool
+    sight: SubstrateSight
+    held: bool
+    token: TokenState
+
+
+_Row = tuple[Stage, Callable[[Situation], bool]]
+
+_SIGHTED: Final = frozenset({SubstrateSight.OBSERVED, SubstrateSight.FOUND})
+
+_TABLE: Final[tuple[_Row, ...]] = (
+    (Stage.REFUSED, lambda s: s.preview and s.refused),
+    (Stage.PREVIEW, lambda s: s.preview),
+    (
+        Stage.KEEP,
+        lambda s: s.record is RecordState.NONE and s.refused and s.sight is SubstrateSight.OBSERVED,
+    ),
+    (Stage.REFUSED, lambda s: s.record is RecordState.NONE and s.refused),
+    (Stage.RECORD_ONLY, lambda s: s.record is RecordState.NONE),
+    (Stage.ABSENT, lambda s: s.absent),
+    (Stage.TERMINATING, lambda s: s.record is RecordState.TERMINATING),
+    (Stage.KEEP, lambda s: s.refused),
+    (Stage.RECORD_ONLY, lambda s: not s.accepted),
+    (Stage.SUSTAIN, lambda s: s.sight in _SIGHTED),
+    (Stage.SEEK, lambda s: s.sight is SubstrateSight.UNKNOWN),
+    (Stage.VANISHING, lambda s: s.sight is SubstrateSight.VANISHING),
+    (Stage.HELD, lambda s: s.held),
+    (Stage.WAIT_TOKEN, lambda s: s.token is TokenState.ABSENT),
+    (Stage.CREATE, lambda s: True),  # noqa: ARG005 - the row that always fits
+)
+
+
+def stage_of(situation: Situation) -> Stage:
+    """Return the stage of a situation.
+
+    Total: every situation maps to a stage; `WITHHELD` is never among them, because only
+    rendering can find that a bootstrap cannot be made.
+    """
+    return next(stage for stage, fits in _TABLE if fits(situation))

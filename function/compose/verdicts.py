@@ -1,0 +1,191 @@
+"""The four conditions of the XR, given in full on every run.
+
+Belongs here: what each says in which stage. Conditions are sticky, so all four are always
+there, with a reason and a message, and never a time or a counter. What the reconciler
+wrote on the record is mirrored where it explains why nothing happens.
+Source: reference, crossplane §2.6; design §3.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from function.compose import record as record_manifest
+from function.compose.facts import Facts, Raw, Refusal, status
+from function.compose.stage import Stage
+from function.contract import conditions
+from function.contract.conditions import Condition, ConditionType, Reason, Verdict
+from function.contract.errors import ContractError
+from function.contract.strategy import MeshRole, Phase
+from function.render import inject
+
+MESSAGE_MAX: Final = 1024
+"""Longest message in characters; the API's own limit is 32 KiB, a reader's is less."""
+
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What was decided, for the conditions to tell.
+
+    Attributes:
+        composed: The substrate that is composed, or None.
+        live: The substrate in sight, or None.
+        withheld: Why no bootstrap could be made, or None.
+    """
+
+    stage: Stage
+    composed: Raw | None
+    live: Raw | None
+    withheld: ContractError | None
+
+
+def verdicts(facts: Facts, judged: Judged) -> tuple[Verdict, ...]:
+    """Return Admitted, BootstrapInjected, NodeRegistered and ProvisioningFailed."""
+    return (
+        _admitted(facts, judged),
+        _injected(facts, judged),
+        _registered(facts, judged),
+        _failed(facts, judged),
+    )
+
+
+def role(facts: Facts) -> MeshRole:
+    """Return the mesh role as accepted, else as declared, else the default."""
+    if facts.status.accepted is not None:
+        return facts.status.accepted.mesh_role
+    return MeshRole.NODE if isinstance(facts.declared, Refusal) else facts.declared.mesh_role
+
+
+def said(facts: Facts, condition_type: ConditionType) -> Condition | None:
+    """Return a condition that the reconciler wrote on the record."""
+    return (
+        None if facts.record is None else conditions.find(status(facts.record.raw), condition_type)
+    )
+
+
+def _admitted(facts: Facts, judged: Judged) -> Verdict:
+    kind = ConditionType.ADMITTED
+    if isinstance(facts.declared, Refusal):
+        error = facts.declared.error
+        if facts.declared.pending:
+            return _unknown(kind, Reason.WAITING_FOR_CROSSPLANE, str(error))
+        return _false(kind, error.reason, str(error))
+    if judged.stage is Stage.PREVIEW:
+        return _true(kind, Reason.PREVIEW, "the declaration is valid; this is a preview")
+    return _reconcilers(facts)
+
+
+def _reconcilers(facts: Facts) -> Verdict:
+    """What the reconciler says of the declaration."""
+    kind = ConditionType.ADMITTED
+    mirrored = said(facts, kind)
+    if mirrored is not None:
+        return _mirror(kind, mirrored)
+    if facts.status.accepted is not None:
+        return _true(kind, Reason.ADMITTED, "the declaration was accepted")
+    stalled = said(facts, ConditionType.STALLED)
+    if stalled is not None and stalled.status == "True":
+        return _unknown(kind, stalled.reason, stalled.message)
+    return _unknown(kind, Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler")
+
+
+def _injected(facts: Facts, judged: Judged) -> Verdict:
+    kind = ConditionType.BOOTSTRAP_INJECTED
+    if role(facts) is MeshRole.STANDALONE:
+        message = "a standalone resource takes no bootstrap"
+        return _false(kind, Reason.NOT_EXPECTED, message)
+    if judged.stage is Stage.PREVIEW:
+        return _true(kind, Reason.PREVIEW, "a placeholder stands for the token")
+    if judged.withheld is not None:
+        return _false(kind, judged.withheld.reason, str(judged.withheld))
+    if judged.composed is not None:
+        if inject.observed(judged.composed):
+            return _true(kind, Reason.INJECTED, "the substrate carries its bootstrap")
+        return _false(kind, Reason.NOT_INJECTED, "the substrate carries no bootstrap")
+    return _not_injected(facts, judged.stage)
+
+
+def _not_injected(facts: Facts, stage: Stage) -> Verdict:
+    kind = ConditionType.BOOTSTRAP_INJECTED
+    stalled = said(facts, ConditionType.STALLED)
+    if stalled is not None and stalled.status == "True":
+        return _false(kind, stalled.reason, stalled.message)
+    reason, message = _UNINJECTED.get(
+        stage, (Reason.NOT_INJECTED, "the declaration is not admitted")
+    )
+    return _false(kind, reason, message)
+
+
+_UNINJECTED: Final = {
+    Stage.RECORD_ONLY: (Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler"),
+    Stage.ABSENT: (Reason.DEPROVISIONING, "the substrate is being removed"),
+    Stage.TERMINATING: (Reason.DEPROVISIONING, "the record is being torn down"),
+    Stage.SEEK: (Reason.WAITING_FOR_CROSSPLANE, "an earlier substrate is being looked up"),
+    Stage.VANISHING: (Reason.WAITING_FOR_SUBSTRATE, "the earlier substrate is still going"),
+    Stage.WAIT_TOKEN: (Reason.WAITING_FOR_TOKEN, "no live bootstrap token is there yet"),
+}
+
+
+def _registered(facts: Facts, judged: Judged) -> Verdict:
+    kind = ConditionType.NODE_REGISTERED
+    if role(facts) is MeshRole.STANDALONE:
+        return _false(kind, Reason.NOT_EXPECTED, "a standalone resource is no node")
+    if judged.stage is Stage.PREVIEW:
+        return _false(kind, Reason.PREVIEW, "no node registers in a preview")
+    mirrored = said(facts, kind)
+    if mirrored is not None:
+        return _mirror(kind, mirrored)
+    return _node(facts, judged)
+
+
+def _node(facts: Facts, judged: Judged) -> Verdict:
+    kind = ConditionType.NODE_REGISTERED
+    if facts.status.node is not None:
+        return _true(kind, Reason.REGISTERED, "the node registered")
+    if judged.composed is not None:
+        message = "the node has not registered yet"
+        return _false(kind, Reason.WAITING_FOR_REGISTRATION, message)
+    if judged.stage in {Stage.ABSENT, Stage.TERMINATING}:
+        return _false(kind, Reason.DEPROVISIONING, "the resource is being torn down")
+    return _false(kind, Reason.WAITING_FOR_SUBSTRATE, "there is no substrate yet")
+
+
+def _failed(facts: Facts, judged: Judged) -> Verdict:
+    kind = ConditionType.PROVISIONING_FAILED
+    failure = record_manifest.failure(judged.live)
+    if failure is not None:
+        return _true(kind, failure.reason, failure.message)
+    if facts.status.phase is Phase.FAILED:
+        stalled = said(facts, ConditionType.STALLED)
+        message = "" if stalled is None else stalled.message
+        fallback = "provisioning failed; raise spec.retry to start over"
+        return _true(kind, Reason.FAILED, message or fallback)
+    return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
+
+
+def _mirror(kind: ConditionType, condition: Condition) -> Verdict:
+    say = {"True": _true, "False": _false}.get(condition.status, _unknown)
+    return say(kind, condition.reason, condition.message)
+
+
+def _true(kind: ConditionType, reason: str, message: str) -> Verdict:
+    return _verdict(Verdict(type=kind, status=True, reason=reason, message=message))
+
+
+def _false(kind: ConditionType, reason: str, message: str) -> Verdict:
+    return _verdict(Verdict(type=kind, status=False, reason=reason, message=message))
+
+
+def _unknown(kind: ConditionType, reason: str, message: str) -> Verdict:
+    return _verdict(Verdict(type=kind, status=None, reason=reason, message=message))
+
+
+def _verdict(verdict: Verdict) -> Verdict:
+    """Return a verdict the API server takes, whatever a provider wrote."""
+    legal = verdict.reason if _REASON.fullmatch(verdict.reason) else str(verdict.type)
+    text = verdict.message[:MESSAGE_MAX].strip() or legal
+    return replace(verdict, reason=legal, message=text)

@@ -1,0 +1,165 @@
+"""What platform teams publish: Cloud, CloudCredential, BlueprintVersion.
+
+Belongs here: the shapes of their specs. Not here: parameter rules (`parameters`), the
+CRDs that are generated from these models, any reading of a cluster.
+Source: kinds.md, "What people write".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from function.contract.conditions import Condition
+from function.contract.shape import NameRef, ObjectName, Shape
+from function.contract.strategy import CloudProvider, InjectionStrategy, MeshRole, ParameterType
+
+Slug = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=63,
+        pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
+        description="Kebab-case name that all versions of a blueprint share.",
+    ),
+]
+ApiVersion = Annotated[
+    str,
+    Field(
+        max_length=253,
+        pattern=r"^([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?$",
+        description="Group and version, for example blueprints.plexsphere.com/v1alpha1.",
+    ),
+]
+Kind = Annotated[
+    str,
+    Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$", description="CamelCase kind."),
+]
+
+
+class CloudSpec(Shape):
+    """A place where substrate can be made."""
+
+    provider: CloudProvider = Field(description="Which provider family serves this cloud.")
+    endpoint: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Non-secret, free-form; inlined into the ProviderConfig's spec.endpoint.",
+    )
+
+
+class VaultPath(Shape):
+    """OpenBao KV-v2 coordinates of a credential; its value never enters this system."""
+
+    mount: Annotated[str, Field(min_length=1, max_length=256)] = Field(
+        description="Mount point of the KV-v2 engine, for example kv."
+    )
+    path: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
+        description="Path of the secret below the mount, for example acme/hetzner."
+    )
+
+
+class SecretStoreRef(Shape):
+    """The External Secrets store that an ExternalSecret is rendered for."""
+
+    kind: Literal["SecretStore", "ClusterSecretStore"] = Field(
+        default="ClusterSecretStore", description="Kind of the store."
+    )
+    name: ObjectName
+
+
+class CloudCredentialSpec(Shape):
+    """A credential of a cloud and the Projects that may use it."""
+
+    cloud_ref: NameRef = Field(description="The Cloud this credential opens.")
+    vault: VaultPath = Field(description="Where OpenBao keeps the credential; never its value.")
+    secret_store_ref: SecretStoreRef | None = Field(
+        default=None,
+        description="Renders an ExternalSecret. Absent: the Secret is expected to exist.",
+    )
+    projects: Annotated[tuple[ObjectName, ...], Field(max_length=10_000)] = Field(
+        default=(), description="Names of the Projects that may use it."
+    )
+
+
+class CompositeType(Shape):
+    """The blueprint's own XR, which the function composes."""
+
+    api_version: ApiVersion
+    kind: Kind
+    scope: Literal["Namespaced", "Cluster"] = Field(
+        default="Namespaced", description="Cluster is refused: a namespaced XR cannot compose it."
+    )
+
+
+class ProviderConfigTarget(Shape):
+    """How a blueprint's Composition finds its ProviderConfig."""
+
+    kind: Literal["ProviderConfig", "ClusterProviderConfig"] = Field(
+        default="ProviderConfig", description="Kind that its Composition refers to."
+    )
+    name: ObjectName | None = Field(
+        default=None, description="The fixed name its Composition refers to."
+    )
+    field_path: Annotated[str, Field(max_length=256)] | None = Field(
+        default=None,
+        description="Field path of the XR that takes the name instead, below spec.",
+    )
+
+
+class Parameter(Shape):
+    """One parameter that a blueprint declares."""
+
+    name: Annotated[str, Field(max_length=63, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")] = Field(
+        description="Name below spec.parameters of the blueprint's XR."
+    )
+    type: ParameterType = Field(description="JSON type of its values.")
+    required: bool = Field(
+        default=False, description="Whether a declaration must give it; then it has no default."
+    )
+    default: bool | int | str | None = Field(
+        default=None, description="Of the parameter's type; only where it is not required."
+    )
+
+
+class BlueprintVersionSpec(Shape):
+    """One published, immutable version of a blueprint."""
+
+    slug: Slug
+    version: Annotated[str, Field(max_length=63, pattern=r"^v[0-9]+((alpha|beta)[0-9]+)?$")] = (
+        Field(description="Version in Kubernetes style, for example v1alpha1.")
+    )
+    injection_strategy: InjectionStrategy = Field(
+        description="Where the blueprint expects the enrolment material; immutable."
+    )
+    mesh_role: MeshRole = Field(
+        default=MeshRole.NODE,
+        description="Whether the substrate becomes a node; standalone mints and injects nothing; "
+        "immutable.",
+    )
+    provider_kinds: Annotated[tuple[CloudProvider, ...], Field(min_length=1, max_length=6)] = Field(
+        description="Provider families whose credentials may be used with it."
+    )
+    xr: CompositeType = Field(description="The blueprint's own XR; immutable.")
+    provider_config: ProviderConfigTarget | None = Field(
+        default=None, description="Absent: a ProviderConfig named after the provider."
+    )
+    parameters: Annotated[tuple[Parameter, ...], Field(max_length=64)] = Field(
+        default=(), description="What a declaration may set, by name."
+    )
+
+    @model_validator(mode="after")
+    def _parameters_are_consistent(self) -> BlueprintVersionSpec:
+        names = [parameter.name for parameter in self.parameters]
+        if len(names) != len(set(names)):
+            message = "parameters: names must be unique"
+            raise ValueError(message)
+        return self
+
+
+class ConditionedStatus(Shape):
+    """A status that is only conditions."""
+
+    conditions: tuple[Condition, ...] = Field(
+        default=(), description="Latest observations, one per type."
+    )

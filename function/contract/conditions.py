@@ -1,0 +1,135 @@
+"""Condition types and reasons, and how to read a condition from an object's status.
+
+Belongs here: the closed vocabulary that users meet in `kubectl describe`. Not here:
+writing conditions. Messages never contain times or counters (reference, crossplane §2.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+@unique
+class ConditionType(StrEnum):
+    """Every condition type we write, on the XR (function) or the record (reconciler)."""
+
+    ADMITTED = "Admitted"
+    BOOTSTRAP_INJECTED = "BootstrapInjected"
+    NODE_REGISTERED = "NodeRegistered"
+    PROVISIONING_FAILED = "ProvisioningFailed"
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    SUBSTRATE_DELETED = "SubstrateDeleted"
+    ORPHANED = "Orphaned"
+    ACCEPTED = "Accepted"
+
+
+@unique
+class Reason(StrEnum):
+    """Every reason we give; "why nothing happened" is one of these."""
+
+    ADMITTED = "Admitted"
+    BLUEPRINT_NOT_FOUND = "BlueprintNotFound"
+    CLOUD_NOT_FOUND = "CloudNotFound"
+    CREDENTIAL_NOT_ALLOWED = "CredentialNotAllowed"
+    CREDENTIAL_NOT_FOUND = "CredentialNotFound"
+    DELETED = "Deleted"
+    DEREGISTERING = "Deregistering"
+    DEREGISTRATION_FAILED = "NodeDeregistrationFailed"
+    DEPROVISIONING = "Deprovisioning"
+    FAILED = "Failed"
+    FORCE_RELEASED = "ForceReleased"
+    HOLD_MISSING = "HoldPoliciesMissing"
+    IMMUTABLE = "Immutable"
+    INJECTED = "Injected"
+    INVALID_INPUT = "InvalidInput"
+    INVALID_PARAMETERS = "InvalidParameters"
+    NAMESPACE_NOT_READY = "NamespaceNotReady"
+    NO_CONTROLLER = "NoController"
+    NOT_EXPECTED = "NotExpected"
+    NOT_FAILED = "NotFailed"
+    NOT_INJECTED = "NotInjected"
+    ORPHANED = "Orphaned"
+    OWNED = "Owned"
+    PAUSED = "Paused"
+    PREVIEW = "Preview"
+    PROGRESSING = "Progressing"
+    PROJECT_NOT_FOUND = "ProjectNotFound"
+    PROVIDER_CONFIG_TAKEN = "ProviderConfigTaken"
+    REGISTERED = "Registered"
+    SUBSTRATE_LOST = "SubstrateLost"
+    SUBSTRATE_PRESENT = "SubstratePresent"
+    UNSUPPORTED_BLUEPRINT = "UnsupportedBlueprint"
+    USER_DATA_TOO_LARGE = "UserDataTooLarge"
+    WAITING_FOR_CROSSPLANE = "WaitingForCrossplane"
+    WAITING_FOR_RECONCILER = "WaitingForReconciler"
+    WAITING_FOR_REGISTRATION = "WaitingForRegistration"
+    WAITING_FOR_SUBSTRATE = "WaitingForSubstrate"
+    WAITING_FOR_TOKEN = "WaitingForToken"  # noqa: S105 - a reason's name
+
+
+class Condition(BaseModel):
+    """One condition of an object's status (Kubernetes API conventions, "Conditions").
+
+    `lastTransitionTime` is the writer's concern: the reconciler keeps it while the status
+    stays the same.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    lastTransitionTime: str | None = None  # noqa: N815 - the wire's name
+    observedGeneration: int | None = None  # noqa: N815 - the wire's name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a writer wants a condition to say: status, reason and message, never a time.
+
+    Attributes:
+        type: The condition's type.
+        status: True, False, or None for Unknown.
+        reason: A member of `Reason`, or a terminal reason a provider gave.
+        message: One plain sentence, deterministic, not empty.
+    """
+
+    type: ConditionType
+    status: bool | None
+    reason: str
+    message: str
+
+    @property
+    def status_text(self) -> str:
+        """The status as Kubernetes spells it: True, False or Unknown."""
+        return "Unknown" if self.status is None else str(self.status)
+
+
+def find(status: Mapping[str, Any], condition_type: str) -> Condition | None:
+    """Return a condition of a raw status, or None when it is absent or unreadable."""
+    raw = status.get("conditions")
+    if not isinstance(raw, Sequence) or isinstance(raw, str):
+        return None
+    for item in raw:
+        if isinstance(item, Mapping) and item.get("type") == condition_type:
+            return Condition(
+                type=condition_type,
+                status=str(item.get("status", "")),
+                reason=str(item.get("reason", "")),
+                message=str(item.get("message", "")),
+            )
+    return None
+
+
+def is_true(status: Mapping[str, Any], condition_type: str) -> bool:
+    """Tell whether a condition is True; Unknown and absent are not (reference §2.6)."""
+    condition = find(status, condition_type)
+    return condition is not None and condition.status == "True"

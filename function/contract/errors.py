@@ -1,0 +1,26 @@
+"""What can be wrong with declared input, as values that name a field and a rule.
+
+Belongs here: the one error family of the contract. Not here: transport errors and the
+reconciler's own closed set. Imported by every module that validates declared input.
+"""
+
+from __future__ import annotations
+
+
+class ContractError(ValueError):
+    """A declared value breaks a rule of the contract.
+
+    The message names the field and the rule and never a value, because some fields
+    stand next to a token.
+
+    Attributes:
+        field: Dotted path of the offending field, for example `spec.parameters.region`.
+        rule: The rule it breaks, as a phrase that follows the field's name.
+        reason: CamelCase reason for a condition.
+    """
+
+    def __init__(self, *, field: str, rule: str, reason: str = "InvalidInput") -> None:
+        self.field = field
+        self.rule = rule
+        self.reason = reason
+        super().__init__(f"{field}: {rule}")

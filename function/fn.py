@@ -1,0 +1,204 @@
+"""The servicer: protobuf in, values through, protobuf out.
+
+Belongs here: conversion, and the edge where an error becomes a result. Not here: any
+decision. The only module besides `function.main` that knows the SDK.
+
+A payload may hold a bootstrap token, so nothing of it is ever logged or put into a
+result: an unforeseen error shows its class and place in the log, and a fixed text with
+the request's tag in the answer. Source: reference, crossplane §2.3, §6.4 and §6.5.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from crossplane.function import logging, resource, response
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+from google.protobuf import struct_pb2
+
+from function import declare
+from function.compose.facts import Composed, Outcome, Request, Ttl
+from function.contract import names
+from function.contract.conditions import Verdict
+from function.contract.errors import ContractError
+
+RESPONSE_MAX_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
+"""Crossplane refuses 4 MiB; the rest is room for what gRPC adds around the message."""
+
+_OURS: Final = Path(__file__).parent
+
+_TAG_SHOWN: Final = 12
+"""Characters of the tag that correlate an answer with the log."""
+
+_INPUTS: Final[Mapping[str, tuple[Callable[[Request], Outcome], tuple[str, ...]]]] = {
+    declare.KIND: (declare.declare, declare.OBSERVED),
+}
+"""Each input: who answers it, and the observed resources it looks at."""
+
+_STATUS: Final = {
+    True: fnv1.STATUS_CONDITION_TRUE,
+    False: fnv1.STATUS_CONDITION_FALSE,
+    None: fnv1.STATUS_CONDITION_UNKNOWN,
+}
+
+
+class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
+    """Answers RunFunction; keeps no state between calls."""
+
+    def __init__(self) -> None:
+        self._log = logging.get_logger()
+
+    async def RunFunction(  # noqa: N802 - gRPC's name
+        self, req: fnv1.RunFunctionRequest, _: grpc.aio.ServicerContext
+    ) -> fnv1.RunFunctionResponse:
+        """Answer one call.
+
+        Idempotency: a pure function of the request; equal requests get equal answers.
+        """
+        try:
+            return run(req)
+        except ContractError as error:
+            return _fatal(req, f"cannot run step: {error}")
+        except Exception as error:  # noqa: BLE001 - the edge: an exception's text may quote a payload
+            tag = req.meta.tag[:_TAG_SHOWN]
+            place = _place(error)
+            self._log.error(
+                "run_failed",
+                tag=tag,
+                error=type(error).__name__,
+                place=place,
+            )
+            return _fatal(req, f"cannot run step: internal error; look for tag {tag} in the log")
+
+
+def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
+    """Answer one request.
+
+    Desired state, context and tag of the request are kept.
+
+    Raises:
+        ContractError: The step's input is unreadable.
+    """
+    step = plain(req.input)
+    kind = step.get("kind")
+    if not isinstance(kind, str) or kind not in _INPUTS:
+        raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
+    answer, observed = _INPUTS[kind]
+    outcome = answer(_request(req, step, observed))
+    rsp = _response(req, outcome)
+    if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
+        return rsp
+    # Nothing of a fatal answer is applied, so the desired state that is too large may stay out.
+    small = fnv1.RunFunctionRequest(meta=fnv1.RequestMeta(tag=req.meta.tag))
+    return _fatal(small, "cannot run step: the response is larger than Crossplane takes")
+
+
+def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """Return a Struct as plain values.
+
+    A Struct holds doubles only: whole ones become integers again. `managedFields` is
+    large, says nothing here and is left out.
+    """
+    return {key: _plain(value) for key, value in struct.fields.items() if key != "managedFields"}
+
+
+def _plain(value: struct_pb2.Value) -> Any:
+    match value.WhichOneof("kind"):
+        case "struct_value":
+            return plain(value.struct_value)
+        case "list_value":
+            return [_plain(item) for item in value.list_value.values]
+        case "number_value":
+            number = value.number_value
+            return int(number) if number.is_integer() else number
+        case "string_value":
+            return value.string_value
+        case "bool_value":
+            return value.bool_value
+        case _:
+            return None
+
+
+def _request(
+    req: fnv1.RunFunctionRequest, step: dict[str, Any], observed: tuple[str, ...]
+) -> Request:
+    # Indexing a protobuf map creates the entry: look before reading.
+    resources = {
+        name: plain(req.observed.resources[name].resource)
+        for name in observed
+        if name in req.observed.resources
+    }
+    required = {
+        name: plain(found.items[0].resource) if found.items else None
+        for name, found in req.required_resources.items()
+    }
+    asked = req.context.fields.get(names.CONTEXT_PREVIEW)
+    return Request(
+        xr=plain(req.observed.composite.resource),
+        resources=resources,
+        required=required,
+        step=step,
+        preview=asked is not None and asked.bool_value,
+    )
+
+
+def _response(req: fnv1.RunFunctionRequest, outcome: Outcome) -> fnv1.RunFunctionResponse:
+    rsp = response.to(req, ttl=outcome.ttl.value)
+    _compose(rsp, names.RESOURCE_RECORD, outcome.record)
+    _compose(rsp, names.RESOURCE_SUBSTRATE, outcome.substrate)
+    if outcome.status:
+        composite = rsp.desired.composite.resource
+        status = plain(composite).get("status")
+        merged = {**(status if isinstance(status, dict) else {}), **outcome.status}
+        resource.update(rsp.desired.composite, {"status": merged})
+    held = req.desired.composite.ready == fnv1.READY_FALSE
+    ready = outcome.ready and not held
+    rsp.desired.composite.ready = fnv1.READY_TRUE if ready else fnv1.READY_FALSE
+    rsp.conditions.extend(_condition(verdict) for verdict in outcome.verdicts)
+    for name, wanted in outcome.requirements.items():
+        response.require_resources(
+            rsp,
+            name,
+            wanted.api_version,
+            wanted.kind,
+            match_name=wanted.name,
+            namespace=wanted.namespace,
+        )
+    return rsp
+
+
+def _compose(rsp: fnv1.RunFunctionResponse, name: str, composed: Composed | None) -> None:
+    if composed is None:
+        return
+    desired = rsp.desired.resources[name]
+    desired.resource.CopyFrom(resource.dict_to_struct(composed.manifest))
+    desired.ready = fnv1.READY_TRUE if composed.ready else fnv1.READY_FALSE
+
+
+def _condition(verdict: Verdict) -> fnv1.Condition:
+    return fnv1.Condition(
+        type=verdict.type,
+        status=_STATUS[verdict.status],
+        reason=verdict.reason,
+        message=verdict.message,
+        target=fnv1.TARGET_COMPOSITE,
+    )
+
+
+def _place(error: Exception) -> str:
+    """Return the module and line of ours that an error came through last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_OURS)]
+    frame = (ours or frames)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def _fatal(req: fnv1.RunFunctionRequest, message: str) -> fnv1.RunFunctionResponse:
+    rsp = response.to(req, ttl=Ttl.REFUSED.value)
+    response.fatal(rsp, message)
+    return rsp

@@ -1,0 +1,60 @@
+"""The listener for operators: is it alive, is it ready.
+
+Belongs here: health today, the read API later. Nothing secret is served here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+
+from reconciler.adapters.http.decoding import BODY_MAX_BYTES
+from reconciler.adapters.http.middleware import answer
+
+PROBE_TIMEOUT_S: Final = 3.0
+"""Longest probe: below the ten seconds that a kubelet usually waits."""
+
+Probe = Callable[[], Awaitable[None]]
+"""Asks one dependency whether it answers; raises when it does not."""
+
+_log = logging.getLogger(__name__)
+
+
+def operator_app(probes: Mapping[str, Probe]) -> web.Application:
+    """Build the operator listener's application.
+
+    Args:
+        probes: Name of each dependency and how to ask it; all are asked at once.
+    """
+    app = web.Application(middlewares=[answer], client_max_size=BODY_MAX_BYTES)
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        names = sorted(probes)
+        results = await asyncio.gather(*(_passes(name, probes[name]) for name in names))
+        lines = [
+            f"[{'+' if passed else '-'}]{name} {'ok' if passed else 'failed'}\n"
+            for name, passed in zip(names, results, strict=True)
+        ]
+        return web.Response(status=200 if all(results) else 503, text="".join(lines) or "ok\n")
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    return app
+
+
+async def _passes(name: str, probe: Probe) -> bool:
+    """Ask one dependency; whatever it raises means no, and its text goes to the log alone."""
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            await probe()
+    except Exception as error:  # noqa: BLE001 - a probe may fail in any way its driver knows
+        _log.warning("probe_failed probe=%s error=%s", name, type(error).__name__)
+        return False
+    return True

@@ -1,0 +1,55 @@
+"""How often one address, or one Project, may ask.
+
+Belongs here: token buckets in bounded memory. Not here: what a refusal looks like. Of one
+process: several replicas together allow a multiple.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+KEYS_MAX: Final = 10_000
+"""Keys remembered at once, about two megabytes; the longest unused is forgotten first."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled_at_s: float
+
+
+class TokenBuckets:
+    """Implements `ports.identity.Budget` with one bucket per key.
+
+    Args:
+        per_second: How fast a bucket refills; also its size, so a burst is one second's.
+        monotonic: A clock in seconds that never goes back.
+    """
+
+    def __init__(self, *, per_second: float, monotonic: Callable[[], float]) -> None:
+        self._per_second = per_second
+        self._size = max(1.0, per_second)
+        self._monotonic = monotonic
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def take(self, key: str) -> int | None:
+        """Spend one from a key's budget; whole seconds to wait when there is none."""
+        now_s = self._monotonic()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = _Bucket(tokens=self._size, filled_at_s=now_s)
+            self._buckets[key] = bucket
+            if len(self._buckets) > KEYS_MAX:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(key)
+        earned = (now_s - bucket.filled_at_s) * self._per_second
+        bucket.tokens = min(self._size, bucket.tokens + earned)
+        bucket.filled_at_s = now_s
+        if bucket.tokens >= 1:
+            bucket.tokens -= 1
+            return None
+        return max(1, math.ceil((1 - bucket.tokens) / self._per_second))

@@ -1,0 +1,82 @@
+"""What admission resolves against, from the caches of one management cluster.
+
+Belongs here: reading cached objects into the contract's shapes. Not here: judging them.
+An object that has not the contract's shape counts as absent and is named in the log once
+per version.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TypeVar
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.shape import Shape
+from function.contract.tenancy import ProjectStatus
+from reconciler.adapters.kubernetes.cache import ObjectCache
+from reconciler.domain.broker import ids
+from reconciler.ports.broker import ProjectView
+
+_log = logging.getLogger(__name__)
+_Spec = TypeVar("_Spec", bound=Shape)
+
+
+class CachedCatalog:
+    """`ports.broker.Catalog` over list-and-watch caches."""
+
+    def __init__(
+        self,
+        *,
+        blueprints: ObjectCache,
+        credentials: ObjectCache,
+        clouds: ObjectCache,
+        projects: ObjectCache,
+    ) -> None:
+        self._blueprints = blueprints
+        self._credentials = credentials
+        self._clouds = clouds
+        self._projects = projects
+
+    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
+        """Return a BlueprintVersion, or None when it is absent or unreadable."""
+        return _spec(self._blueprints, name, BlueprintVersionSpec)
+
+    def credential(self, name: str) -> CloudCredentialSpec | None:
+        """Return a CloudCredential, or None."""
+        return _spec(self._credentials, name, CloudCredentialSpec)
+
+    def cloud(self, name: str) -> CloudSpec | None:
+        """Return a Cloud, or None."""
+        return _spec(self._clouds, name, CloudSpec)
+
+    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
+        """Return a Project by id, or None when it is not placed."""
+        for (_, name), raw in self._projects.items().items():
+            status = ProjectStatus.model_validate(raw.get("status") or {})
+            if status.id is not None and status.namespace and UUID(status.id) == project_id:
+                return ProjectView(
+                    id=project_id,
+                    name=name,
+                    namespace=status.namespace,
+                    namespace_ready=status.namespace_phase == "Ready",
+                )
+        return None
+
+
+def _spec(cache: ObjectCache, name: str, shape: type[_Spec]) -> _Spec | None:
+    raw = cache.get(("", name))
+    if raw is None:
+        return None
+    try:
+        return shape.model_validate(raw.get("spec") or {})
+    except ValidationError as error:
+        _log.warning(
+            "object_unreadable kind=%s name=%s faults=%d",
+            raw.get("kind"),
+            name,
+            error.error_count(),
+        )
+        return None

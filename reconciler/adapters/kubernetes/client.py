@@ -1,0 +1,202 @@
+"""One connection to one API server, in plain dicts.
+
+Belongs here: requests, their time limits, discovery of a kind's path, and the translation
+of statuses. Not here: which objects exist. Built on the official client's asyncio flavour;
+its dynamic client is not used whole because its discovery caches in a shared temporary
+file and its watch reads lines with a fixed bound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from aiohttp import ClientTimeout
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client.exceptions import ApiException
+
+from function.contract.names import group_of
+
+REQUEST_TIMEOUT_S: Final = 15.0
+"""One call: three times what a loaded API server needs, and less than a lease."""
+
+WATCH_SECONDS: Final = 290
+"""A watch ends by itself below the five minutes at which idle proxies cut it."""
+
+WATCH_LINE_MAX_BYTES: Final = 4 * 1024 * 1024
+"""Longest watch event: an object is at most 1.5 MiB in etcd, managedFields included."""
+
+APPLY: Final = "application/apply-patch+yaml"
+MERGE: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+
+Object = dict[str, Any]
+
+
+class KubernetesError(Exception):
+    """An API server's refusal that the caller branches on.
+
+    Attributes:
+        status: The HTTP status.
+        reason: The Status object's reason, for example AlreadyExists.
+    """
+
+    def __init__(self, *, attempted: str, status: int, reason: str, detail: str) -> None:
+        self.status = status
+        self.reason = reason
+        super().__init__(f"cannot {attempted}: {status} {reason}: {detail[:512]}")
+
+
+class KubernetesClient:
+    """A typed, bounded view of one API server."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+        self._plurals: dict[tuple[str, str], str] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._api.close()  # type: ignore[no-untyped-call]  # untyped upstream
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        """Send one request and return the decoded answer.
+
+        Raises:
+            KubernetesError: Any answer outside 2xx.
+            TimeoutError: No answer within REQUEST_TIMEOUT_S.
+        """
+        response = await self._send(
+            method, path, body=body, query=query, content_type=content_type,
+            timeout=ClientTimeout(total=REQUEST_TIMEOUT_S),
+        )  # fmt: skip
+        payload = await response.read()
+        attempted = f"{method.lower()} {path}"
+        return _decoded(payload, status=response.status, attempted=attempted)
+
+    async def get(self, path: str) -> Object | None:
+        """Return an object, or None when it is absent."""
+        try:
+            return await self.request("GET", path)
+        except KubernetesError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def watch(self, path: str, *, resource_version: str) -> AsyncIterator[Object]:
+        """Yield watch events with bookmarks until the server ends the stream.
+
+        Raises:
+            KubernetesError: The server refused or ended the watch with an error; status
+                410 asks for a new list.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        timeout = ClientTimeout(total=None, sock_connect=10, sock_read=WATCH_SECONDS + 30)
+        response = await self._send("GET", path, query=query, timeout=timeout)
+        raw = response.response
+        try:
+            if response.status != 200:
+                _decoded(await response.read(), status=response.status, attempted=f"watch {path}")
+            async for line in _lines(raw.content):
+                yield _watch_event(line, path)
+        finally:
+            raw.close()
+
+    async def path(self, api_version: str, kind: str, *, namespace: str, name: str) -> str:
+        """Return the path of a namespaced object of any kind, by discovery.
+
+        Raises:
+            KubernetesError: 404 when the API server does not serve the kind.
+        """
+        root = f"/apis/{api_version}" if group_of(api_version) else f"/api/{api_version}"
+        key = (api_version, kind)
+        if key not in self._plurals:
+            listing = await self.request("GET", root)
+            for item in listing.get("resources", []):
+                if "/" not in item["name"]:
+                    self._plurals[api_version, item["kind"]] = item["name"]
+        if key not in self._plurals:
+            raise KubernetesError(
+                attempted=f"find {kind} in {api_version}", status=404, reason="NotFound", detail=""
+            )
+        return f"{root}/namespaces/{namespace}/{self._plurals[key]}/{name}"
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+        timeout: ClientTimeout,  # noqa: ASYNC109 - handed to the transport, which keeps it
+    ) -> Any:
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        request = await self._api.param_serialize(
+            method,
+            path,
+            query_params=list((query or {}).items()),
+            header_params=headers,
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            return await self._api.call_api(*request, _request_timeout=timeout)
+        except ApiException as error:
+            raise KubernetesError(
+                attempted=f"{method.lower()} {path}",
+                status=error.status or 0,
+                reason=error.reason or "",
+                detail="",
+            ) from error
+
+
+def _decoded(payload: bytes, *, status: int, attempted: str) -> Object:
+    decoded = json.loads(payload) if payload else {}
+    if 200 <= status <= 299 and isinstance(decoded, dict):
+        return decoded
+    reason = detail = ""
+    if isinstance(decoded, dict):
+        reason, detail = str(decoded.get("reason", "")), str(decoded.get("message", ""))
+    raise KubernetesError(attempted=attempted, status=status, reason=reason, detail=detail)
+
+
+def _watch_event(line: bytes, path: str) -> Object:
+    event: Object = json.loads(line)
+    if event.get("type") == "ERROR":
+        status = event.get("object", {})
+        raise KubernetesError(
+            attempted=f"watch {path}",
+            status=int(status.get("code", 500)),
+            reason=str(status.get("reason", "")),
+            detail=str(status.get("message", "")),
+        )
+    return event
+
+
+async def _lines(content: Any) -> AsyncIterator[bytes]:
+    buffer = bytearray()
+    async for chunk in content.iter_any():
+        buffer += chunk
+        while (end := buffer.find(b"\n")) >= 0:
+            line = bytes(buffer[:end])
+            del buffer[: end + 1]
+            if line:
+                yield line
+        if len(buffer) > WATCH_LINE_MAX_BYTES:
+            raise KubernetesError(
+                attempted="read watch event", status=500, reason="TooLarge", detail="line too long"
+            )

@@ -1,0 +1,83 @@
+"""Everything the reconciler keeps open to one management cluster.
+
+Belongs here: opening the client and running the caches of our kinds. Not here: the work
+that changes cause. One of these exists per management cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+
+from function.contract import names
+from reconciler.adapters.kubernetes.cache import Key, ObjectCache
+from reconciler.adapters.kubernetes.catalog import CachedCatalog
+from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.gateway import KubernetesGateway
+from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
+
+_KINDS = ("provisioningrecords", "projects", "domains", "blueprintversions",
+          "cloudcredentials", "clouds")  # fmt: skip
+OnChange = Callable[[str, Key], None]
+"""Hears the plural of a kind and the key of what changed."""
+
+
+class Cluster:
+    """Client, caches and gateways of one management cluster."""
+
+    def __init__(self, client: KubernetesClient, *, on_change: OnChange) -> None:
+        self.client = client
+        self.caches = {
+            kind: ObjectCache(
+                client,
+                f"/apis/{names.API_VERSION}/{kind}",
+                on_change=lambda key, kind=kind: on_change(kind, key),  # type: ignore[misc]  # mypy cannot type a default in a lambda
+            )
+            for kind in _KINDS
+        }
+        self.records = self.caches["provisioningrecords"]
+        self.projects = self.caches["projects"]
+        self.gateway = KubernetesGateway(client)
+        self.project_gateway = KubernetesProjectGateway(client, domains=self.caches["domains"])
+        self.catalog = CachedCatalog(
+            blueprints=self.caches["blueprintversions"],
+            credentials=self.caches["cloudcredentials"],
+            clouds=self.caches["clouds"],
+            projects=self.projects,
+        )
+
+    async def run(self) -> None:
+        """Keep the caches true until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in self.caches.values():
+                group.create_task(cache.run())
+
+    async def wait_synced(self) -> None:
+        """Wait until every cache has its first list."""
+        for cache in self.caches.values():
+            await cache.wait_synced()
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether every cache has its first list."""
+        return all(cache.synced for cache in self.caches.values())
+
+
+async def open_client(kubeconfig: Path | None) -> KubernetesClient:
+    """Open a client from a kubeconfig, or from the Pod's service account when None.
+
+    Raises:
+        ConfigException: There is neither.
+    """
+    configuration = Configuration()
+    if kubeconfig is None:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    else:
+        await config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(kubeconfig), client_configuration=configuration, persist_config=False
+        )
+    return KubernetesClient(ApiClient(configuration))

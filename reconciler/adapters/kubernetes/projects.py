@@ -1,0 +1,61 @@
+"""`ports.fleet.ProjectGateway` over one API server.
+
+Belongs here: the calls of the minimal Project path. Not here: the records' gateway.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from function.contract import names
+from function.contract.tenancy import DomainSpec
+from reconciler.adapters.kubernetes.cache import ObjectCache
+from reconciler.adapters.kubernetes.client import (
+    JSON_PATCH,
+    KubernetesClient,
+    KubernetesError,
+    Object,
+)
+
+
+class KubernetesProjectGateway:
+    """The namespaces and statuses of Projects."""
+
+    def __init__(self, client: KubernetesClient, *, domains: ObjectCache) -> None:
+        self._client = client
+        self._domains = domains
+
+    def domain(self, name: str) -> DomainSpec | None:
+        """Return a Domain from the cache, or None when it is absent or unreadable."""
+        raw = self._domains.get(("", name))
+        if raw is None:
+            return None
+        try:
+            return DomainSpec.model_validate(raw.get("spec") or {})
+        except ValidationError:
+            return None
+
+    async def ensure_namespace(self, manifest: dict[str, Any]) -> bool:
+        """Create a namespace if it is absent; tell whether it is usable."""
+        path = f"/api/v1/namespaces/{manifest['metadata']['name']}"
+        found = await self._client.get(path)
+        if found is None:
+            try:
+                found = await self._client.request("POST", "/api/v1/namespaces", body=manifest)
+            except KubernetesError as error:
+                if error.status != 409:
+                    raise
+                return False
+        return "deletionTimestamp" not in found["metadata"]
+
+    async def write_project_status(self, project: Object, status: dict[str, Any]) -> None:
+        """Replace a Project's status, if the object is still the one that was read."""
+        metadata = project["metadata"]
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        path = f"/apis/{names.API_VERSION}/projects/{metadata['name']}/status"
+        await self._client.request("PATCH", path, body=patch, content_type=JSON_PATCH)

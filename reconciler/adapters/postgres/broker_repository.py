@@ -1,0 +1,224 @@
+# ruff: noqa: S608 - the only text put into a statement is the constant list of columns
+"""The broker's repository on Postgres.
+
+Belongs here: the aggregate's SQL and its transactions. Not here: what a change is. State
+and event commit together; a write names the version that it read.
+Source: seed 000 "Persistence", seed 001 "Persistence".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, LiteralString
+
+import asyncpg
+
+from function.contract import record
+from reconciler.adapters.postgres import outbox
+from reconciler.adapters.postgres.aggregate_rows import COLUMNS, hydrate, protected, values
+from reconciler.adapters.postgres.classify import translated
+from reconciler.domain.broker import events, ids
+from reconciler.domain.broker.errors import (
+    InvalidInputError,
+    ProvisionedResourceNotFoundError,
+    StaleAggregateError,
+)
+from reconciler.domain.broker.events import LifecycleEvent
+from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+
+_CREATE_ATTEMPTS: Final = 3
+"""The row that was in the way can be torn down between two statements; hardly three times."""
+
+_INSERT: LiteralString = f"""
+INSERT INTO plexsphere.provisioned_resources ({COLUMNS})
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+        $20, $21, $22, $23)
+ON CONFLICT (project_id, namespace, xr_group, xr_kind, owner_name, resource)
+    WHERE deletion_requested_at IS NULL DO NOTHING
+RETURNING {COLUMNS}
+"""
+
+_GET: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources WHERE id = $1
+"""
+
+_FIND_LIVE: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources
+WHERE project_id = $1 AND namespace = $2 AND xr_group = $3 AND xr_kind = $4
+  AND owner_name = $5 AND resource = $6 AND deletion_requested_at IS NULL
+"""
+
+_FIND_BY_RECORD: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources
+WHERE record_uid = $1
+ORDER BY created_at DESC, id DESC
+LIMIT 1
+"""
+
+_LIST_UNFINISHED: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources
+WHERE status <> 'Deleted'
+ORDER BY created_at, id
+"""
+
+_LIST_IN_NAMESPACE: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources
+WHERE namespace = $1 AND status <> 'Deleted'
+ORDER BY created_at, id
+"""
+
+_UPDATE: LiteralString = f"""
+UPDATE plexsphere.provisioned_resources
+SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $7,
+    bootstrap_token_id = $8, generation = $9, updated_at = $10, version = version + 1
+WHERE id = $1 AND version = $2
+RETURNING {COLUMNS}
+"""
+
+_EXISTS: LiteralString = """
+SELECT true FROM plexsphere.provisioned_resources WHERE id = $1
+"""
+
+_LOCK: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources WHERE id = $1 FOR NO KEY UPDATE
+"""
+
+_REQUEST_DELETION: LiteralString = f"""
+UPDATE plexsphere.provisioned_resources
+SET status = $2, deletion_requested_at = $3, updated_at = greatest(updated_at, $3),
+    version = version + 1
+WHERE id = $1
+RETURNING {COLUMNS}
+"""
+
+
+class PostgresBrokerRepository:
+    """Implements `ports.broker.BrokerRepository`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
+        """Store a new aggregate with its Requested event, or return the live one."""
+        with translated("create provisioned resource"):
+            for _ in range(_CREATE_ATTEMPTS):
+                created = await self._insert(resource)
+                existing = created or await self.find_live(resource.key)
+                if existing is not None:
+                    return existing
+        message = "cannot create provisioned resource: its key is taken and released at once"
+        raise StaleAggregateError(message)
+
+    async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
+        """Return one aggregate, in any phase."""
+        with translated("read provisioned resource"):
+            row = await self._pool.fetchrow(_GET, resource_id)
+        if row is None:
+            raise _not_found()
+        return hydrate(row)
+
+    async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
+        """Return the aggregate of a key whose deletion was not requested, or None."""
+        with translated("find provisioned resource"):
+            row = await self._pool.fetchrow(
+                _FIND_LIVE,
+                key.project_id, key.namespace, key.group, key.kind, key.name, key.resource,
+            )  # fmt: skip
+        return None if row is None else hydrate(row)
+
+    async def find_by_record(self, uid: str) -> ProvisionedResource | None:
+        """Return the newest aggregate that a record object speaks for, or None."""
+        with translated("find provisioned resource"):
+            row = await self._pool.fetchrow(_FIND_BY_RECORD, uid)
+        return None if row is None else hydrate(row)
+
+    async def list_unfinished(self) -> Sequence[ProvisionedResource]:
+        """Return every aggregate that is not Deleted, oldest first."""
+        with translated("list provisioned resources"):
+            rows = await self._pool.fetch(_LIST_UNFINISHED)
+        return tuple(hydrate(row) for row in rows)
+
+    async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
+        """Return every aggregate of a namespace that is not Deleted, oldest first."""
+        with translated("list provisioned resources"):
+            rows = await self._pool.fetch(_LIST_IN_NAMESPACE, namespace)
+        return tuple(hydrate(row) for row in rows)
+
+    async def update(
+        self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
+    ) -> ProvisionedResource:
+        """Store a change, and its event, in one transaction."""
+        with translated("update provisioned resource"):
+            async with self._pool.acquire() as connection, connection.transaction():
+                row = await connection.fetchrow(
+                    _UPDATE,
+                    resource.id,
+                    resource.version,
+                    resource.phase.value,
+                    resource.record.name,
+                    resource.record.uid,
+                    record.wire(resource.accepted),
+                    protected(resource),
+                    resource.bootstrap_token_id,
+                    resource.generation,
+                    resource.updated_at,
+                )
+                if row is None:
+                    raise await _why_not(connection, resource)
+                if event is not None:
+                    await outbox.append_once(
+                        connection,
+                        aggregate_id=resource.id,
+                        event=event,
+                        occurred_at=resource.updated_at,
+                    )
+                return hydrate(row)
+
+    async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
+        """Commit an accepted deletion request with its Deleting event."""
+        requested_at = resource.deletion_requested_at
+        if requested_at is None:
+            message = "cannot record deletion intent: deletion_requested_at must be set"
+            raise InvalidInputError(message)
+        with translated("record deletion intent"):
+            async with self._pool.acquire() as connection, connection.transaction():
+                row = await connection.fetchrow(_LOCK, resource.id)
+                if row is None:
+                    raise _not_found()
+                stored = hydrate(row)
+                if stored.deletion_requested_at is not None:
+                    return stored
+                row = await connection.fetchrow(
+                    _REQUEST_DELETION, resource.id, resource.phase.value, requested_at
+                )
+                requested = hydrate(row)
+                await outbox.append_once(
+                    connection,
+                    aggregate_id=resource.id,
+                    event=events.deleting(requested),
+                    occurred_at=requested_at,
+                )
+                return requested
+
+    async def _insert(self, resource: ProvisionedResource) -> ProvisionedResource | None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(_INSERT, *values(resource))
+            if row is None:
+                return None
+            await outbox.append_once(
+                connection,
+                aggregate_id=resource.id,
+                event=events.requested(resource),
+                occurred_at=resource.created_at,
+            )
+            return hydrate(row)
+
+
+async def _why_not(connection: asyncpg.Connection, resource: ProvisionedResource) -> Exception:
+    if await connection.fetchval(_EXISTS, resource.id) is None:
+        return _not_found()
+    return StaleAggregateError("cannot update provisioned resource: it changed since it was read")
+
+
+def _not_found() -> ProvisionedResourceNotFoundError:
+    return ProvisionedResourceNotFoundError("cannot find provisioned resource: no such id")

@@ -1,0 +1,81 @@
+"""What a driver error means in our own vocabulary.
+
+Belongs here: the one translation table. Not here: retrying. What is not understood passes
+through, with a note of what was attempted. Messages name constraints, never row values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import asyncpg
+
+from reconciler.domain.broker.errors import AssignmentNotFoundError, InvalidInputError
+from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
+
+_UNAVAILABLE: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+)
+_LOST: Final = (
+    asyncpg.LockNotAvailableError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+)
+_PLACEMENT: Final = frozenset(
+    {
+        "provisioned_resources_project_id_fkey",
+        "provisioned_resources_management_cluster_id_fkey",
+        "bootstrap_tokens_project_id_fkey",
+    }
+)
+_ADDRESS: Final = "nodes_mesh_ip_live"
+
+
+@contextmanager
+def translated(attempt: str) -> Iterator[None]:
+    """Translate the driver errors of a block.
+
+    Args:
+        attempt: Verb and noun of what the block does, for the message.
+
+    Raises:
+        AssignmentNotFoundError: A Project or cluster that a row refers to is not stored.
+        InvalidInputError: A CHECK or another reference refuses a row.
+        AllocationLostError: A lock or an address was lost to somebody else.
+        StoreUnavailableError: The server cannot be reached now.
+    """
+    try:
+        yield
+    except asyncpg.ForeignKeyViolationError as error:
+        if error.constraint_name in _PLACEMENT:
+            message = f"cannot {attempt}: its Project or management cluster is not stored"
+            raise AssignmentNotFoundError(message) from error
+        message = f"cannot {attempt}: {error.constraint_name} refers to nothing"
+        raise InvalidInputError(message) from error
+    except asyncpg.CheckViolationError as error:
+        message = f"cannot {attempt}: {error.constraint_name} refuses the row"
+        raise InvalidInputError(message) from error
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name == _ADDRESS:
+            message = f"cannot {attempt}: the address was taken meanwhile"
+            raise AllocationLostError(message) from error
+        error.add_note(f"attempted: {attempt}")
+        raise
+    except _LOST as error:
+        message = f"cannot {attempt}: another transaction held its rows"
+        raise AllocationLostError(message) from error
+    except _UNAVAILABLE as error:
+        message = f"cannot {attempt}: the store cannot be reached"
+        raise StoreUnavailableError(message) from error
+    except asyncpg.PostgresError as error:
+        error.add_note(f"attempted: {attempt}")
+        raise

@@ -1,0 +1,160 @@
+"""Bring a database to a revision, or back.
+
+Belongs here: running the revisions of `migrations` with a lock and a limit. Not here: the
+statements. Alembic orders the revisions and writes one SQL script (its offline mode);
+asyncpg runs that script in one transaction, so a step that fails leaves nothing behind.
+Alembic is imported here and in `migrations` alone.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Final, LiteralString
+
+import asyncpg
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.script.revision import RevisionError
+from alembic.util.exc import CommandError
+
+SCHEMA: Final = "plexsphere"
+_VERSION_TABLE: Final = "schema_version"
+_LOCK_KEY: Final = 0x706C6578
+"""The advisory lock's key: "plex" in ASCII, ours alone in our database."""
+_LOCK_WAIT: Final = "30s"
+"""Longest wait for another migrator: every step of ours is far shorter."""
+_CONNECT_TIMEOUT_S: Final = 10.0
+_RUN_TIMEOUT_S: Final = 600.0
+"""Ten minutes: rewriting a table of a million rows takes one."""
+
+_CREATE_SCHEMA: LiteralString = "CREATE SCHEMA IF NOT EXISTS plexsphere"
+_LIMIT_WAIT: LiteralString = "SELECT set_config('lock_timeout', $1, true)"
+_LOCK: LiteralString = "SELECT pg_advisory_xact_lock($1)"
+_HAS_VERSION: LiteralString = "SELECT to_regclass('plexsphere.schema_version') IS NOT NULL"
+_DROP_VERSION: LiteralString = "DROP TABLE IF EXISTS plexsphere.schema_version"
+_VERSION: LiteralString = "SELECT version_num FROM plexsphere.schema_version"
+
+
+class MigrationError(Exception):
+    """The schema could not be brought to a revision; it is as it was before."""
+
+
+async def migrate(dsn: str, *, target: str = "head") -> str | None:
+    """Bring the schema up to a revision.
+
+    Args:
+        dsn: Where the database is.
+        target: A revision such as `0026`, or `head` for the newest.
+
+    Returns:
+        The revision that the schema has now.
+
+    Raises:
+        MigrationError: No such revision, another migrator holds the lock for longer than
+            30 s, or a statement failed.
+
+    Idempotency: a schema that is there already stays as it is; two migrators at once are
+    serialised by an advisory lock, and the second finds nothing to do.
+    """
+    return await _run(dsn, target=target, up=True)
+
+
+async def downgrade(dsn: str, target: str) -> str | None:
+    """Take the schema back to a revision, or to `base`, which drops every table.
+
+    Raises:
+        MigrationError: As for `migrate`.
+    """
+    return await _run(dsn, target=target, up=False)
+
+
+async def current(dsn: str) -> str | None:
+    """Return the schema's revision, or None for a database without ours."""
+    connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S)
+    try:
+        return await _current(connection)
+    finally:
+        await connection.close()
+
+
+def head() -> str | None:
+    """Return the newest revision that this program knows."""
+    return _scripts().get_current_head()
+
+
+async def _run(dsn: str, *, target: str, up: bool) -> str | None:
+    connection = await asyncpg.connect(
+        dsn, timeout=_CONNECT_TIMEOUT_S, command_timeout=_RUN_TIMEOUT_S
+    )
+    try:
+        async with connection.transaction():
+            await connection.execute(_LIMIT_WAIT, _LOCK_WAIT)
+            await connection.execute(_LOCK, _LOCK_KEY)
+            await connection.execute(_CREATE_SCHEMA)
+            start = await _current(connection)
+            if start is None:
+                # Alembic creates its table from nothing and leaves an empty one at base.
+                await connection.execute(_DROP_VERSION)
+            statements = _statements(start, target, up=up)
+            if statements:
+                await connection.execute(statements)
+            return await _current(connection)
+    except asyncpg.LockNotAvailableError as error:
+        message = f"cannot migrate schema: another migrator holds the lock for {_LOCK_WAIT}"
+        raise MigrationError(message) from error
+    except asyncpg.PostgresError as error:
+        message = f"cannot migrate schema to {target}: the database answered {error.sqlstate}"
+        raise MigrationError(message) from error
+    finally:
+        await connection.close()
+
+
+async def _current(connection: asyncpg.Connection) -> str | None:
+    if not await connection.fetchval(_HAS_VERSION):
+        return None
+    version = await connection.fetchval(_VERSION)
+    return None if version is None else str(version)
+
+
+def _statements(start: str | None, target: str, *, up: bool) -> str:
+    scripts = _scripts()
+
+    def steps(revision: object, _: MigrationContext) -> object:
+        if up:
+            return scripts._upgrade_revs(target, revision)  # type: ignore[arg-type]
+        return scripts._downgrade_revs(target, revision)  # type: ignore[arg-type]
+
+    output = io.StringIO()
+    environment = EnvironmentContext(
+        scripts_config(), scripts, fn=steps, as_sql=True, starting_rev=start,
+        destination_rev=target,
+    )  # fmt: skip
+    with environment:
+        environment.configure(
+            dialect_name="postgresql",
+            dialect_opts={"paramstyle": "named"},
+            output_buffer=output,
+            version_table=_VERSION_TABLE,
+            version_table_schema=SCHEMA,
+        )
+        try:
+            environment.run_migrations()
+        except (CommandError, RevisionError) as error:
+            message = f"cannot migrate schema: no path to revision {target}"
+            raise MigrationError(message) from error
+    return output.getvalue()
+
+
+def scripts_config() -> Config:
+    """Return alembic's configuration: where the revisions are, nothing else."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(scripts_config())

@@ -1,0 +1,3 @@
+DROP TABLE plexsphere.projects;
+DROP TABLE plexsphere.domains;
+DROP TABLE plexsphere.outbox_events;

@@ -1,0 +1,2 @@
+DROP TABLE plexsphere.project_cluster_assignments;
+DROP TABLE plexsphere.management_clusters;

@@ -1,0 +1,2 @@
+DROP TABLE plexsphere.provisioned_resource_outbox_token;
+DROP TABLE plexsphere.provisioned_resources;

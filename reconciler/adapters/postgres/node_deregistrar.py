@@ -1,0 +1,70 @@
+"""Taking nodes out of the mesh, on Postgres.
+
+Belongs here: the seam of seed 001, from a token to its resource's node. Not here:
+registering (`enrolment_store`). A deregistered node stays as a tombstone, so that its
+bearer is answered with the reason; its address is free again.
+"""
+
+from __future__ import annotations
+
+from typing import LiteralString
+from uuid import UUID
+
+import asyncpg
+
+from reconciler.adapters.postgres.classify import translated
+from reconciler.domain.broker import ids
+from reconciler.ports.broker import RegisteredNode
+
+_LOCK: LiteralString = """
+SELECT resource.id
+FROM plexsphere.provisioned_resources AS resource
+JOIN plexsphere.bootstrap_tokens AS token ON token.provisioned_resource_id = resource.id
+WHERE token.id = $1
+FOR NO KEY UPDATE OF resource
+"""
+
+_DEREGISTER: LiteralString = """
+UPDATE plexsphere.nodes
+SET deregistered_at = now()
+WHERE provisioned_resource_id = $1 AND deregistered_at IS NULL
+"""
+
+_FIND: LiteralString = """
+SELECT node.id, host(node.mesh_ip) AS mesh_ip, node.registered_at
+FROM plexsphere.nodes AS node
+JOIN plexsphere.bootstrap_tokens AS token
+  ON token.provisioned_resource_id = node.provisioned_resource_id
+WHERE token.id = $1 AND node.deregistered_at IS NULL
+"""
+
+
+class PostgresNodeDeregistrar:
+    """Implements `ports.broker.NodeDeregistrar`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def deregister(self, token: ids.BootstrapTokenID) -> None:
+        """Take the node of a token's resource out of the mesh; none is success."""
+        with translated("deregister node"):
+            async with self._pool.acquire() as connection, connection.transaction():
+                resource = await connection.fetchval(_LOCK, token)
+                if resource is not None:
+                    await connection.execute(_DEREGISTER, resource)
+
+    async def node_registered(self, token: ids.BootstrapTokenID) -> bool:
+        """Tell whether a node of a token's resource is live in the mesh."""
+        return await self.find_node(token) is not None
+
+    async def find_node(self, token: ids.BootstrapTokenID) -> RegisteredNode | None:
+        """Return the live node of a token's resource, or None."""
+        with translated("find node"):
+            row = await self._pool.fetchrow(_FIND, token)
+        if row is None:
+            return None
+        return RegisteredNode(
+            id=ids.NodeID(UUID(int=row["id"].int)),
+            mesh_ip=row["mesh_ip"],
+            registered_at=row["registered_at"],
+        )

@@ -1,0 +1,148 @@
+"""Domains, Projects, clusters and placements on Postgres.
+
+Belongs here: their rows, minted once. Not here: deciding a placement or building a
+namespace, which are the fleet's.
+"""
+
+from __future__ import annotations
+
+from typing import LiteralString
+from uuid import UUID
+
+import asyncpg
+from uuid_utils.compat import uuid7
+
+from function.contract import names
+from reconciler.adapters.postgres.classify import translated
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.errors import InvalidInputError
+from reconciler.ports.identity import ProjectRow, SecretSource
+
+_INSERT_DOMAIN: LiteralString = """
+INSERT INTO plexsphere.domains
+    (id, name, mesh_cidr, signing_key_id, signing_private_key, signing_public_key)
+VALUES ($1, $2, $3::text::cidr, $4, $5, $6)
+ON CONFLICT (name) DO NOTHING
+"""
+
+_FIND_DOMAIN: LiteralString = """
+SELECT id, mesh_cidr = $2::text::cidr AS same_range FROM plexsphere.domains WHERE name = $1
+"""
+
+_DOMAIN_ID: LiteralString = "SELECT id FROM plexsphere.domains WHERE name = $1"
+
+_INSERT_PROJECT: LiteralString = """
+INSERT INTO plexsphere.projects (id, name, domain_id, namespace)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING
+"""
+
+_FIND_PROJECT: LiteralString = """
+SELECT id, name, domain_id, namespace FROM plexsphere.projects WHERE name = $1
+"""
+
+_INSERT_CLUSTER: LiteralString = """
+INSERT INTO plexsphere.management_clusters (id, name, slug)
+VALUES ($1, $2, $3)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, updated_at = now()
+WHERE management_clusters.name <> excluded.name
+"""
+
+_ASSIGN: LiteralString = """
+INSERT INTO plexsphere.project_cluster_assignments
+    (project_id, management_cluster_id, namespace_name, namespace_phase)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (project_id) DO UPDATE
+SET management_cluster_id = excluded.management_cluster_id,
+    namespace_name = excluded.namespace_name,
+    namespace_phase = excluded.namespace_phase,
+    updated_at = now()
+"""
+
+
+class PostgresTenancyRepository:
+    """Implements `ports.identity.TenancyRepository`."""
+
+    def __init__(self, pool: asyncpg.Pool, secrets: SecretSource) -> None:
+        self._pool = pool
+        self._secrets = secrets
+
+    async def ensure_domain(self, name: str, mesh_cidr: str) -> UUID:
+        """Return a Domain's id; its first call mints id and signing key."""
+        with translated("ensure domain"):
+            row = await self._find_domain(name, mesh_cidr)
+            if row is None:
+                domain_id = uuid7()
+                key = self._secrets.signing_key()
+                key_id = f"did:plexsphere:domain:{domain_id}#key-1"
+                await self._pool.execute(
+                    _INSERT_DOMAIN, domain_id, name, mesh_cidr, key_id, key.private, key.public
+                )
+                row = await self._find_domain(name, mesh_cidr)
+        if row is None or not row["same_range"]:
+            message = "cannot ensure domain: meshCIDR is immutable while the Domain exists"
+            raise InvalidInputError(message)
+        return UUID(int=row["id"].int)
+
+    async def ensure_project(
+        self, project_id: ids.ProjectID | None, name: str, domain: str
+    ) -> ids.ProjectID:
+        """Return a Project's id; its first call stores the given one or mints one."""
+        with translated("ensure project"):
+            domain_id = await self._pool.fetchval(_DOMAIN_ID, domain)
+            if domain_id is None:
+                message = "cannot ensure project: domainRef.name refers to no Domain"
+                raise InvalidInputError(message)
+            row = await self._pool.fetchrow(_FIND_PROJECT, name)
+            if row is None:
+                new_id = project_id or ids.ProjectID(uuid7())
+                namespace = names.project_namespace(new_id)
+                await self._pool.execute(_INSERT_PROJECT, new_id, name, domain_id, namespace)
+                row = await self._pool.fetchrow(_FIND_PROJECT, name)
+        if row is None:
+            message = "cannot ensure project: id belongs to another Project"
+            raise InvalidInputError(message)
+        stored = ids.ProjectID(UUID(int=row["id"].int))
+        if project_id is not None and stored != project_id:
+            message = "cannot ensure project: id is immutable"
+            raise InvalidInputError(message)
+        if row["domain_id"] != domain_id:
+            message = "cannot ensure project: domainRef is immutable"
+            raise InvalidInputError(message)
+        return stored
+
+    async def find_project(self, name: str) -> ProjectRow | None:
+        """Return a Project by name, or None."""
+        with translated("find project"):
+            row = await self._pool.fetchrow(_FIND_PROJECT, name)
+        if row is None:
+            return None
+        return ProjectRow(
+            id=ids.ProjectID(UUID(int=row["id"].int)), name=row["name"], namespace=row["namespace"]
+        )
+
+    async def ensure_cluster(self, slug: str, display_name: str) -> ids.ManagementClusterID:
+        """Return a cluster's id, which its slug determines; store it the first time."""
+        cluster_id = ids.management_cluster_id(slug)
+        with translated("ensure management cluster"):
+            await self._pool.execute(_INSERT_CLUSTER, cluster_id, display_name, slug)
+        return cluster_id
+
+    async def assign_project(
+        self,
+        project_id: ids.ProjectID,
+        cluster_id: ids.ManagementClusterID,
+        *,
+        namespace: str,
+        phase: str,
+    ) -> None:
+        """Store where a Project lives and its namespace's phase."""
+        with translated("assign project"):
+            await self._pool.execute(_ASSIGN, project_id, cluster_id, namespace, phase)
+
+    async def _find_domain(self, name: str, mesh_cidr: str) -> asyncpg.Record | None:
+        try:
+            return await self._pool.fetchrow(_FIND_DOMAIN, name, mesh_cidr)
+        except asyncpg.DataError as error:
+            message = "cannot ensure domain: meshCIDR must be a network in CIDR form"
+            raise InvalidInputError(message) from error

@@ -1,0 +1,124 @@
+"""Bootstrap tokens on Postgres.
+
+Belongs here: a token's row from issue to its end. Not here: consuming it, which is the
+registration's transaction (`enrolment_store`). Only the digest is stored; time is the
+database's. Source: design §5 "Tokens".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import LiteralString
+
+import asyncpg
+from uuid_utils.compat import uuid7
+
+from function.contract.strategy import BootstrapState
+from reconciler.adapters.postgres.classify import translated
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.identity import token as token_text
+from reconciler.ports.broker import IssuedToken
+from reconciler.ports.identity import SecretSource
+
+_LOCK_LIVE: LiteralString = """
+SELECT true FROM plexsphere.provisioned_resources
+WHERE id = $1 AND deletion_requested_at IS NULL
+FOR NO KEY UPDATE
+"""
+
+_LOCK: LiteralString = """
+SELECT true FROM plexsphere.provisioned_resources WHERE id = $1 FOR NO KEY UPDATE
+"""
+
+_ISSUE: LiteralString = """
+INSERT INTO plexsphere.bootstrap_tokens
+    (id, project_id, provisioned_resource_id, kind, env, generation, token_hash, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8)
+ON CONFLICT (provisioned_resource_id, generation) DO NOTHING
+RETURNING expires_at
+"""
+
+_EXTEND: LiteralString = """
+UPDATE plexsphere.bootstrap_tokens
+SET expires_at = greatest(expires_at, least(now() + $2, issued_at + $3))
+WHERE id = $1 AND consumed_at IS NULL AND revoked_at IS NULL
+"""
+
+_REVOKE: LiteralString = """
+UPDATE plexsphere.bootstrap_tokens
+SET revoked_at = now()
+WHERE provisioned_resource_id = $1 AND consumed_at IS NULL AND revoked_at IS NULL
+"""
+
+STATE: LiteralString = """
+CASE WHEN consumed_at IS NOT NULL THEN 'Consumed'
+     WHEN revoked_at IS NOT NULL THEN 'Revoked'
+     WHEN expires_at <= now() THEN 'Expired'
+     ELSE 'Issued' END
+"""
+"""A token's state as SQL, judged by the database's clock; the values are BootstrapState's."""
+
+_STATE: LiteralString = (
+    "SELECT " + STATE + " FROM plexsphere.bootstrap_tokens WHERE id = $1"  # noqa: S608 - constants
+)
+
+
+class PostgresTokenIssuer:
+    """Implements `ports.broker.TokenIssuer`."""
+
+    def __init__(self, pool: asyncpg.Pool, secrets: SecretSource) -> None:
+        self._pool = pool
+        self._secrets = secrets
+
+    async def issue(
+        self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
+    ) -> IssuedToken:
+        """Mint a token for one generation of one resource; stored as its digest."""
+        if not token_text.TTL_MIN <= ttl <= token_text.TTL_MAX:
+            message = "cannot issue token: ttl must lie between 300 s and 24 h"
+            raise InvalidInputError(message)
+        token_id = ids.BootstrapTokenID(uuid7())
+        plaintext = self._secrets.token(resource.project_id)
+        with translated("issue token"):
+            async with self._pool.acquire() as connection, connection.transaction():
+                if not await connection.fetchval(_LOCK_LIVE, resource.id):
+                    message = "cannot issue token: the resource is gone or being deleted"
+                    raise StaleAggregateError(message)
+                expires_at: datetime | None = await connection.fetchval(
+                    _ISSUE,
+                    token_id,
+                    resource.project_id,
+                    resource.id,
+                    token_text.KIND_NODE,
+                    self._secrets.env,
+                    generation,
+                    token_text.digest(plaintext),
+                    ttl,
+                )
+        if expires_at is None:
+            message = f"cannot issue token: generation {generation} was issued before"
+            raise StaleAggregateError(message)
+        return IssuedToken(
+            id=token_id, generation=generation, plaintext=plaintext, expires_at=expires_at
+        )
+
+    async def extend(self, token: ids.BootstrapTokenID, *, ttl: timedelta) -> None:
+        """Start an unspent token's window anew, up to 24 h after its issue; never shorten it."""
+        with translated("extend token"):
+            await self._pool.execute(_EXTEND, token, ttl, token_text.TTL_MAX)
+
+    async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
+        """Revoke every unspent token of a resource."""
+        with translated("revoke tokens"):
+            async with self._pool.acquire() as connection, connection.transaction():
+                # The resource first, as in a registration: two orders would deadlock.
+                await connection.fetchval(_LOCK, resource)
+                await connection.execute(_REVOKE, resource)
+
+    async def state(self, token: ids.BootstrapTokenID) -> BootstrapState:
+        """Return a token's state by the database's clock; None state for an unknown id."""
+        with translated("read token state"):
+            state = await self._pool.fetchval(_STATE, token)
+        return BootstrapState.NONE if state is None else BootstrapState(state)

@@ -1,0 +1,242 @@
+"""The broker's facade: a declaration becomes an aggregate, a deletion becomes intent.
+
+Belongs here: `Service.provision` and `Service.deprovision` of the seeds, over ports. Not
+here: driving an aggregate to Ready or to Deleted (`broker_tick`, `teardown`).
+Source: seed 000 "Ubiquitous language", seed 001 "RecordDeletionIntent"; design §2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from function.contract import names
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.conditions import Reason
+from function.contract.record import Declaration, SubstrateReference
+from function.contract.strategy import Phase
+from reconciler.domain.broker import admission, ids, provider_config
+from reconciler.domain.broker.errors import (
+    AssignmentNotFoundError,
+    BrokerError,
+    NamespaceNotReadyError,
+    RefusedError,
+)
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource, ResourceKey
+from reconciler.domain.broker.verdicts import Why
+from reconciler.ports.broker import (
+    BrokerRepository,
+    Catalog,
+    Clock,
+    IDSource,
+    ManagementCluster,
+    ProjectView,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What became of a declaration.
+
+    Attributes:
+        resource: The aggregate it belongs to; None while none was accepted.
+        refusal: Why the declaration as it stands is not accepted; None when it is.
+    """
+
+    resource: ProvisionedResource | None
+    refusal: Why | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePorts:
+    """The collaborators of the service."""
+
+    repository: BrokerRepository
+    catalog: Catalog
+    cluster: ManagementCluster
+    clock: Clock
+    ids: IDSource
+
+
+class Service:
+    """The in-process application service of one management cluster."""
+
+    def __init__(self, ports: ServicePorts, *, cluster_id: ids.ManagementClusterID) -> None:
+        self._ports = ports
+        self._cluster_id = cluster_id
+
+    async def provision(self, view: RecordView) -> Admission:
+        """Accept a record's declaration, or say why not.
+
+        A refused edit of an accepted declaration leaves the accepted one in force.
+
+        Idempotency: an unchanged declaration is answered from its row, without a write
+        and without looking at the catalogue again.
+        """
+        key = view.key
+        existing = None if key is None else await self._ports.repository.find_live(key)
+        if existing is not None and _unchanged(existing, view):
+            return Admission(resource=existing)
+        if existing is not None and view.controller_uid is None:
+            return Admission(resource=existing)
+        try:
+            resource = await self._accept(view, key, existing)
+        except BrokerError as error:
+            reason = error.shown_reason if isinstance(error, RefusedError) else error.reason
+            return Admission(resource=existing, refusal=Why(reason=reason, message=str(error)))
+        return Admission(resource=resource)
+
+    async def deprovision(self, resource: ProvisionedResource) -> ProvisionedResource:
+        """Record a deletion request (seed 001, "Service.Deprovision").
+
+        Idempotency: an aggregate that is already tearing down is returned as stored.
+        """
+        requested = resource.request_deletion(self._ports.clock.now())
+        return await self._ports.repository.record_deletion_intent(requested)
+
+    async def _accept(
+        self, view: RecordView, key: ResourceKey | None, existing: ProvisionedResource | None
+    ) -> ProvisionedResource:
+        project = self._project(view)
+        if existing is None and view.controller_uid is None:
+            message = "metadata.ownerReferences: a composite resource must control the record"
+            raise RefusedError(message, reason=Reason.NO_CONTROLLER)
+        if key is None:  # pragma: no cover - _project has refused it
+            raise AssignmentNotFoundError
+        declaration = view.spec.declaration
+        if existing is not None:
+            _immutable(existing.accepted, declaration)
+        blueprint, credential, cloud = self._judge(declaration, project)
+        await self._check_cluster(view, blueprint, existing)
+        await self._check_provider_config(view, blueprint, credential, cloud)
+        await self._hold_namespace(view.namespace, existing)
+        if existing is not None:
+            return await self._ports.repository.update(self._edited(existing, view))
+        return await self._ports.repository.create(self._new(view, key, blueprint))
+
+    def _project(self, view: RecordView) -> ProjectView:
+        project_id = view.project_id
+        project = None if project_id is None else self._ports.catalog.project(project_id)
+        if project is None:
+            message = "metadata.namespace: belongs to no Project"
+            raise AssignmentNotFoundError(message)
+        if not project.namespace_ready:
+            message = "metadata.namespace: the Project's namespace is not Ready"
+            raise NamespaceNotReadyError(message)
+        return project
+
+    def _judge(
+        self, declaration: Declaration, project: ProjectView
+    ) -> tuple[BlueprintVersionSpec, CloudCredentialSpec, CloudSpec]:
+        catalog = self._ports.catalog
+        blueprint = declaration.blueprint
+        name = declaration.cloud_credential
+        credential = None if name is None else catalog.credential(name)
+        return admission.judge(
+            declaration,
+            project=project.name,
+            blueprint=None if blueprint is None else catalog.blueprint(blueprint.name),
+            credential=credential,
+            cloud=None if credential is None else catalog.cloud(credential.cloud_ref.name),
+        )
+
+    async def _check_cluster(
+        self,
+        view: RecordView,
+        blueprint: BlueprintVersionSpec,
+        existing: ProvisionedResource | None,
+    ) -> None:
+        reference = SubstrateReference(
+            api_version=blueprint.xr.api_version, kind=blueprint.xr.kind, name=view.name
+        )
+        problem = await self._ports.cluster.definition_problem(reference)
+        if problem is not None:
+            message = f"spec.blueprintRef.name: {problem}"
+            raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
+        if existing is None and not await self._ports.cluster.hold_policies_bound():
+            message = "admission policies: hold and hold-children must exist with Deny bindings"
+            raise RefusedError(message, reason=Reason.HOLD_MISSING)
+
+    async def _check_provider_config(
+        self,
+        view: RecordView,
+        blueprint: BlueprintVersionSpec,
+        credential: CloudCredentialSpec,
+        cloud: CloudSpec,
+    ) -> None:
+        own = view.spec.declaration.cloud_credential or ""
+        manifest = provider_config.manifest(
+            name=provider_config.name(blueprint, cloud, own),
+            namespace=view.namespace,
+            credential_name=own,
+            credential=credential,
+            cloud=cloud,
+        )
+        holder = await self._ports.cluster.provider_config_holder(manifest)
+        if holder is not None and holder != own:
+            message = (
+                f"spec.cloudCredentialRef.name: ProviderConfig {manifest['metadata']['name']!r} "
+                f"belongs to credential {holder!r}"
+            )
+            raise RefusedError(message, reason=Reason.PROVIDER_CONFIG_TAKEN)
+
+    async def _hold_namespace(self, namespace: str, existing: ProvisionedResource | None) -> None:
+        if existing is None:
+            unfinished = await self._ports.repository.list_in_namespace(namespace)
+            await self._ports.cluster.hold_namespace(namespace, records=len(unfinished) + 1)
+
+    def _new(
+        self, view: RecordView, key: ResourceKey, blueprint: BlueprintVersionSpec
+    ) -> ProvisionedResource:
+        identity = self._ports.ids.provisioned_resource_id()
+        declaration = view.spec.declaration
+        name = names.xr_name(identity)
+        reference = SubstrateReference(
+            api_version=blueprint.xr.api_version, kind=blueprint.xr.kind, name=name
+        )
+        now = self._ports.clock.now()
+        return ProvisionedResource(
+            id=identity,
+            resource_id=ids.resource_id(
+                key.project_id, xr=f"{key.group}/{key.kind}/{key.name}", resource=key.resource
+            ),
+            project_id=key.project_id,
+            blueprint_version_id=ids.blueprint_version_id(
+                "" if declaration.blueprint is None else declaration.blueprint.name
+            ),
+            cloud_credential_id=ids.cloud_credential_id(declaration.cloud_credential or ""),
+            management_cluster_id=self._cluster_id,
+            phase=Phase.PENDING,
+            xr_name=name,
+            key=key,
+            record=view.identity,
+            accepted=declaration,
+            protected=(ProtectedObject(reference=reference),),
+            created_at=now,
+            updated_at=now,
+        )
+
+    def _edited(self, existing: ProvisionedResource, view: RecordView) -> ProvisionedResource:
+        declared = view.spec.declaration
+        return replace(
+            existing,
+            phase=Phase.PENDING if existing.may_retry(declared) else existing.phase,
+            accepted=declared,
+            record=view.identity,
+            updated_at=max(self._ports.clock.now(), existing.created_at),
+        )
+
+
+def _unchanged(existing: ProvisionedResource, view: RecordView) -> bool:
+    return existing.accepted == view.spec.declaration and existing.record == view.identity
+
+
+def _immutable(accepted: Declaration, declared: Declaration) -> None:
+    old = accepted.blueprint.name if accepted.blueprint else None
+    new = declared.blueprint.name if declared.blueprint else None
+    if old != new:
+        message = "spec.blueprintRef: is immutable"
+        raise RefusedError(message, reason=Reason.IMMUTABLE)
+    if accepted.cloud_credential != declared.cloud_credential:
+        message = "spec.cloudCredentialRef: is immutable"
+        raise RefusedError(message, reason=Reason.IMMUTABLE)

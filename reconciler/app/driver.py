@@ -1,0 +1,152 @@
+"""What drives one management cluster: changes in, ticks out, a sweep as the safety net.
+
+Belongs here: turning keys into ticks and listing what must be looked at. Not here: what a
+tick does. One bad object never stops the others: the queue isolates it.
+Source: seed 000 "Operational model" (boot sweep, steady-state ticker); design §5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from function.contract.conditions import ConditionType, is_true
+from reconciler.app.broker_tick import Tick
+from reconciler.app.project_tick import ProjectTick
+from reconciler.app.teardown import Teardown
+from reconciler.app.work_queue import AggregateKey, Key, ProjectKey, RecordKey, WorkQueue, describe
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.ports.broker import BrokerRepository
+
+_log = logging.getLogger(__name__)
+
+WORKERS = 16
+"""Ticks at once: each waits on Postgres or the API server most of its time."""
+
+View = Mapping[tuple[str, str], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalView:
+    """The cached objects of one cluster, by namespace and name."""
+
+    records: Callable[[], View]
+    projects: Callable[[], View]
+
+
+class Driver:
+    """Runs the ticks of one management cluster.
+
+    Attributes:
+        sweep_fault: What the last sweep died of; None when it ended well.
+    """
+
+    def __init__(
+        self,
+        *,
+        view: LocalView,
+        repository: BrokerRepository,
+        tick: Tick,
+        teardown: Teardown,
+        project_tick: ProjectTick,
+    ) -> None:
+        self._view = view
+        self._repository = repository
+        self._tick = tick
+        self._teardown = teardown
+        self._project_tick = project_tick
+        self.queue = WorkQueue(self._work, workers=WORKERS)
+        self.sweep_fault: str | None = None
+
+    def changed(self, kind: str, key: tuple[str, str]) -> None:
+        """Hear of a change in a cache; what it may unblock is looked at again."""
+        match kind:
+            case "provisioningrecords":
+                self.queue.add(RecordKey(namespace=key[0], name=key[1]))
+            case "projects":
+                self.queue.add(ProjectKey(name=key[1]))
+                self._unadmitted()
+            case "domains":
+                for _, name in self._view.projects():
+                    self.queue.add(ProjectKey(name=name))
+            case _:
+                self._unadmitted()
+
+    def registered(self, resource_id: ids.ProvisionedResourceID) -> None:
+        """Hear that a node registered for an aggregate."""
+        self.queue.add(AggregateKey(id=str(resource_id)))
+
+    async def sweep(self) -> int:
+        """Ask for everything once: Projects, records, aggregates without a record.
+
+        Returns:
+            How many keys were asked for.
+        """
+        keys: list[Key] = [ProjectKey(name=name) for _, name in self._view.projects()]
+        records = self._view.records()
+        keys += [RecordKey(namespace=namespace, name=name) for namespace, name in records]
+        for resource in await self._repository.list_unfinished():
+            if not _speaks_for(records, resource):
+                keys.append(AggregateKey(id=str(resource.id)))
+        for key in keys:
+            self.queue.add(key)
+        return len(keys)
+
+    async def run(self, interval: timedelta) -> None:
+        """Work and sweep until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.queue.run())
+            group.create_task(self._ticker(interval))
+
+    async def _ticker(self, interval: timedelta) -> None:
+        while True:
+            await asyncio.sleep(interval.total_seconds())
+            try:
+                await self.sweep()
+                self.sweep_fault = None
+            except Exception as error:  # noqa: BLE001 - the next sweep tries again
+                self.sweep_fault = describe(error)
+                _log.warning("sweep_failed error=%s", self.sweep_fault)
+
+    async def _work(self, key: Key) -> float | None:
+        match key:
+            case ProjectKey():
+                project = self._view.projects().get(("", key.name))
+                return None if project is None else await self._project_tick.run(project)
+            case RecordKey():
+                return await self._record(key)
+            case AggregateKey():
+                return await self._aggregate(key)
+
+    async def _record(self, key: RecordKey) -> float | None:
+        raw = self._view.records().get((key.namespace, key.name))
+        if raw is not None:
+            return await self._tick.run(raw)
+        for resource in await self._repository.list_in_namespace(key.namespace):
+            if resource.record.name == key.name:
+                self.queue.add(AggregateKey(id=str(resource.id)))
+        return None
+
+    async def _aggregate(self, key: AggregateKey) -> float | None:
+        resource = await self._repository.get(ids.ProvisionedResourceID(UUID(key.id)))
+        if _speaks_for(self._view.records(), resource):
+            where = resource.key
+            self.queue.add(RecordKey(namespace=where.namespace, name=resource.record.name))
+            return None
+        return await self._teardown.run_vanished(resource)
+
+    def _unadmitted(self) -> None:
+        for (namespace, name), raw in self._view.records().items():
+            if not is_true(raw.get("status") or {}, ConditionType.ADMITTED):
+                self.queue.add(RecordKey(namespace=namespace, name=name))
+
+
+def _speaks_for(records: View, resource: ProvisionedResource) -> bool:
+    raw = records.get((resource.key.namespace, resource.record.name))
+    return raw is not None and raw["metadata"]["uid"] == resource.record.uid

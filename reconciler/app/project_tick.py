@@ -1,0 +1,92 @@
+"""One tick of one Project: its id, its namespace, its status.
+
+Belongs here: the minimal path that gives substrate a place. Not here: placement over
+several clusters, roles and quotas, which the fleet brings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from function.contract import names
+from function.contract.tenancy import ProjectSpec
+from reconciler.domain import tenancy
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.errors import InvalidInputError
+from reconciler.ports.broker import Clock
+from reconciler.ports.fleet import ProjectGateway
+from reconciler.ports.identity import TenancyRepository
+
+NOT_READY_S = 2.0
+"""How soon a namespace that terminates is looked at again."""
+
+
+class ProjectTick:
+    """Keeps the Projects of one management cluster."""
+
+    def __init__(
+        self, gateway: ProjectGateway, repository: TenancyRepository, clock: Clock, *, cluster: str
+    ) -> None:
+        self._gateway = gateway
+        self._repository = repository
+        self._clock = clock
+        self._cluster = cluster
+
+    async def run(self, raw: dict[str, Any]) -> float | None:
+        """Do one Project.
+
+        Returns:
+            Seconds after which to come back, or None to wait for a change.
+
+        Raises:
+            InvalidInputError: Its spec is unreadable, or its Domain is absent.
+
+        Idempotency: an unchanged Project causes no write.
+        """
+        metadata = raw["metadata"]
+        if "deletionTimestamp" in metadata:
+            return None
+        spec = _spec(raw)
+        domain = self._gateway.domain(spec.domain_ref.name)
+        if domain is None:
+            message = f"cannot place project {metadata['name']!r}: spec.domainRef names no Domain"
+            raise InvalidInputError(message)
+        await self._repository.ensure_domain(spec.domain_ref.name, domain.mesh_cidr)
+        project_id = await self._repository.ensure_project(
+            None if spec.id is None else ids.ProjectID(UUID(spec.id)),
+            metadata["name"],
+            spec.domain_ref.name,
+        )
+        manifest = tenancy.namespace_manifest(metadata["name"], project_id)
+        ready = await self._gateway.ensure_namespace(manifest)
+        cluster_id = await self._repository.ensure_cluster(self._cluster, self._cluster)
+        await self._repository.assign_project(
+            project_id,
+            cluster_id,
+            namespace=names.project_namespace(project_id),
+            phase="Ready" if ready else "Terminating",
+        )
+        previous = raw.get("status") or {}
+        rendered = tenancy.status(
+            previous,
+            project_id=project_id,
+            cluster=self._cluster,
+            ready=ready,
+            generation=int(metadata.get("generation", 0)),
+            now=self._clock.now(),
+        )
+        if rendered != previous:
+            await self._gateway.write_project_status(raw, rendered)
+        return None if ready else NOT_READY_S
+
+
+def _spec(raw: dict[str, Any]) -> ProjectSpec:
+    try:
+        return ProjectSpec.model_validate(raw.get("spec") or {})
+    except ValidationError as error:
+        name = raw["metadata"]["name"]
+        message = f"cannot read project {name!r}: {error.error_count()} faults in its spec"
+        raise InvalidInputError(message) from error

@@ -1,0 +1,111 @@
+"""What a tick makes visible: status, Events, and the parts they are made of.
+
+Belongs here: turning facts into a status write or an Event, compared before written. Not
+here: the wording of conditions (`domain.broker.verdicts`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.errors import ContractError
+from function.contract.record import Enrolment, Node
+from function.contract.strategy import Phase
+from reconciler.domain.broker import provider_config, status
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.verdicts import StatusFacts, Why
+from reconciler.ports.broker import Catalog, Clock, ManagementCluster, RegisteredNode
+
+
+class Publisher:
+    """Writes what people see of a record."""
+
+    def __init__(self, cluster: ManagementCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    async def publish(self, view: RecordView, facts: StatusFacts) -> None:
+        """Write a record's status if it differs from what the record shows.
+
+        Idempotency: equal facts give an equal status, which is not written.
+        """
+        rendered = status.render(
+            view.status, facts, generation=view.generation, now=self._clock.now()
+        )
+        if rendered != view.status:
+            await self._cluster.write_status(view.raw, rendered)
+
+    async def unreadable(self, raw: dict[str, Any], error: ContractError) -> None:
+        """Say on a record that its spec has not the contract's shape."""
+        refusal = Why(reason=error.reason, message=str(error))
+        facts = StatusFacts(resource=None, refusal=refusal, refusal_is_final=True)
+        previous = raw.get("status") or {}
+        generation = int(raw["metadata"].get("generation", 0))
+        rendered = status.render(previous, facts, generation=generation, now=self._clock.now())
+        if rendered["conditions"] != previous.get("conditions"):
+            await self._cluster.write_status(raw, {**previous, **rendered})
+
+    async def phase_event(
+        self, view: RecordView, resource: ProvisionedResource, *, failure: str = ""
+    ) -> None:
+        """Record the Event of a phase that was entered. Idempotency: once per phase."""
+        phase = resource.phase
+        message = f"{resource.xr_name} is {phase.value}"
+        if phase is Phase.FAILED and failure:
+            message = f"{message}: {failure}"
+        await self._cluster.record_event(
+            view.raw, reason=phase.value, message=message, warning=phase is Phase.FAILED
+        )
+
+
+def node(registered: RegisteredNode) -> Node:
+    """Show a node as the status does."""
+    at = registered.registered_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Node(id=str(registered.id), mesh_ip=registered.mesh_ip, registered_at=at)
+
+
+def enrolment(view: RecordView, current: Enrolment) -> Enrolment:
+    """Return the knobs to publish: what a record was rendered with stays.
+
+    A changed base URL or image reaches new nodes only; a document under a running machine
+    never changes.
+    """
+    published = view.status.get("enrolment")
+    if published is None or not view.spec.observed.exists:
+        return current
+    return Enrolment.model_validate(published)
+
+
+def resolve(
+    resource: ProvisionedResource, catalog: Catalog
+) -> tuple[BlueprintVersionSpec, CloudCredentialSpec, CloudSpec] | None:
+    """Return the views of an accepted declaration, or None when one is gone."""
+    accepted = resource.accepted
+    if accepted.blueprint is None or accepted.cloud_credential is None:
+        return None
+    blueprint = catalog.blueprint(accepted.blueprint.name)
+    credential = catalog.credential(accepted.cloud_credential)
+    cloud = None if credential is None else catalog.cloud(credential.cloud_ref.name)
+    if blueprint is None or credential is None or cloud is None:
+        return None
+    return blueprint, credential, cloud
+
+
+def provider_config_manifest(
+    resource: ProvisionedResource, view: RecordView, catalog: Catalog
+) -> dict[str, Any] | None:
+    """Return the ProviderConfig an accepted declaration needs, or None when unresolvable."""
+    resolved = resolve(resource, catalog)
+    if resolved is None:
+        return None
+    blueprint, credential, cloud = resolved
+    own = resource.accepted.cloud_credential or ""
+    return provider_config.manifest(
+        name=provider_config.name(blueprint, cloud, own),
+        namespace=view.namespace,
+        credential_name=own,
+        credential=credential,
+        cloud=cloud,
+    )

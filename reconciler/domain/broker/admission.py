@@ -1,0 +1,96 @@
+"""Whether a declaration is accepted: every rule of the authoritative answer.
+
+Belongs here: the judgement over resolved views, first fault first, in a fixed order. Not
+here: resolving the views, and checks that need the cluster. The function applies the same
+parameter rules for early answers; this one decides. Source: issue "Bad input"; contracts
+§6 items 1, 2, 5, 7, 38; seed 000 "Error sentinels".
+"""
+
+from __future__ import annotations
+
+from function.contract import parameters
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.conditions import Reason
+from function.contract.errors import ContractError
+from function.contract.record import Declaration
+from reconciler.domain.broker.errors import (
+    BlueprintNotFoundError,
+    CloudNotFoundError,
+    CredentialNotFoundError,
+    ParameterValuesInvalidError,
+    RefusedError,
+)
+
+
+def judge(
+    declaration: Declaration,
+    *,
+    project: str,
+    blueprint: BlueprintVersionSpec | None,
+    credential: CloudCredentialSpec | None,
+    cloud: CloudSpec | None,
+) -> tuple[BlueprintVersionSpec, CloudCredentialSpec, CloudSpec]:
+    """Accept a declaration, or say what is wrong with it.
+
+    Args:
+        declaration: What the function resolved.
+        project: Name of the Project it lies in.
+        blueprint: The version it names, or None when it is absent.
+        credential: The credential it names, or None.
+        cloud: That credential's cloud, or None.
+
+    Returns:
+        The three views, present.
+
+    Raises:
+        BrokerError: The first rule it breaks, naming field and rule.
+    """
+    if declaration.blueprint is None or declaration.cloud_credential is None:
+        message = "spec.declaration: must name a blueprint and a cloud credential"
+        raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
+    if blueprint is None:
+        message = "spec.blueprintRef.name: no such BlueprintVersion"
+        raise BlueprintNotFoundError(message)
+    if credential is None:
+        message = "spec.cloudCredentialRef.name: no such CloudCredential"
+        raise CredentialNotFoundError(message)
+    if project not in credential.projects:
+        message = f"spec.cloudCredentialRef.name: Project {project!r} may not use it"
+        raise RefusedError(message, reason=Reason.CREDENTIAL_NOT_ALLOWED)
+    if cloud is None:
+        message = "spec.cloudCredentialRef.name: its Cloud does not exist"
+        raise CloudNotFoundError(message)
+    _consistent(declaration, blueprint, cloud)
+    _parameters(declaration, blueprint)
+    return blueprint, credential, cloud
+
+
+def _consistent(
+    declaration: Declaration, blueprint: BlueprintVersionSpec, cloud: CloudSpec
+) -> None:
+    if blueprint.xr.scope != "Namespaced":
+        message = "spec.blueprintRef.name: its XR is cluster-scoped; a namespaced XR can't hold it"
+        raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
+    if cloud.provider not in blueprint.provider_kinds:
+        message = f"spec.cloudCredentialRef.name: the blueprint does not serve {cloud.provider}"
+        raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
+    facts = (
+        ("provider", declaration.provider, cloud.provider),
+        ("injectionStrategy", declaration.injection_strategy, blueprint.injection_strategy),
+        ("meshRole", declaration.mesh_role, blueprint.mesh_role),
+    )
+    for field, declared, published in facts:
+        if declared is not published:
+            message = f"spec.declaration.{field}: does not agree with what is published"
+            raise RefusedError(message, reason=Reason.INVALID_INPUT)
+
+
+def _parameters(declaration: Declaration, blueprint: BlueprintVersionSpec) -> None:
+    try:
+        resolved = parameters.resolve(declaration.parameters, blueprint.parameters)
+        parameters.labels(declaration.labels)
+    except ContractError as error:
+        raise ParameterValuesInvalidError(str(error)) from error
+    if resolved != declaration.parameters:
+        message = "spec.declaration.parameters: must be complete; the function applies defaults"
+        raise ParameterValuesInvalidError(message)

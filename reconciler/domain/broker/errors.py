@@ -1,0 +1,104 @@
+"""The closed set of the broker's domain errors: the seeds' nine sentinels.
+
+Belongs here: errors that a caller of the context branches on; `code` is the seeds' name,
+so that a runbook search finds the class. Not here: transport failures, wiring mistakes.
+Source: seed 000 "Error sentinels", seed 001 `ErrNodeDeregistrationFailed`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class BrokerError(Exception):
+    """Base of the closed set.
+
+    Attributes:
+        code: The seeds' sentinel name.
+        reason: The CamelCase reason that conditions show.
+    """
+
+    code: ClassVar[str] = "ErrBroker"
+    reason: ClassVar[str] = "BrokerError"
+
+
+class InvalidInputError(BrokerError):
+    """A value breaks an invariant of the aggregate or of a port."""
+
+    code = "ErrInvalidInput"
+    reason = "InvalidInput"
+
+
+class BlueprintNotFoundError(BrokerError):
+    """The declaration's BlueprintVersion does not exist."""
+
+    code = "ErrBlueprintNotFound"
+    reason = "BlueprintNotFound"
+
+
+class CloudNotFoundError(BrokerError):
+    """The credential's Cloud does not exist."""
+
+    code = "ErrCloudNotFound"
+    reason = "CloudNotFound"
+
+
+class CredentialNotFoundError(BrokerError):
+    """The declaration's CloudCredential does not exist."""
+
+    code = "ErrCredentialNotFound"
+    reason = "CredentialNotFound"
+
+
+class AssignmentNotFoundError(BrokerError):
+    """The namespace belongs to no placed Project."""
+
+    code = "ErrAssignmentNotFound"
+    reason = "ProjectNotFound"
+
+
+class ParameterValuesInvalidError(BrokerError):
+    """The declared parameters do not satisfy the blueprint's schema."""
+
+    code = "ErrParameterValuesInvalid"
+    reason = "InvalidParameters"
+
+
+class ProvisionedResourceNotFoundError(BrokerError):
+    """No row has this ProvisionedResourceID."""
+
+    code = "ErrProvisionedResourceNotFound"
+    reason = "ProvisionedResourceNotFound"
+
+
+class NamespaceNotReadyError(BrokerError):
+    """The Project's namespace is not Ready."""
+
+    code = "ErrNamespaceNotReady"
+    reason = "NamespaceNotReady"
+
+
+class NodeDeregistrationFailedError(BrokerError):
+    """The node could not be taken out of the mesh; nothing else was touched."""
+
+    code = "ErrNodeDeregistrationFailed"
+    reason = "NodeDeregistrationFailed"
+
+
+class StaleAggregateError(Exception):
+    """Somebody else wrote the aggregate since it was read; observe again.
+
+    Outside the closed set: a conflict is not an answer to a caller, it is a retry.
+    """
+
+
+class RefusedError(InvalidInputError):
+    """A declaration is refused for a reason of its own, with a field and a rule.
+
+    Attributes:
+        shown_reason: The CamelCase reason that the Admitted condition shows.
+    """
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        self.shown_reason = reason
+        super().__init__(message)

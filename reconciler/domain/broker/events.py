@@ -1,0 +1,85 @@
+"""The five lifecycle events and their payloads.
+
+Belongs here: the closed EventType set, whose strings equal the SQL CHECK, and the payload
+of each. Not here: ids and times of an occurrence, which the recorder adds.
+Source: seed 000 "Lifecycle events", seed 001 "Lifecycle events".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from function.contract.strategy import Phase
+from reconciler.domain.broker.resource import ProvisionedResource
+
+FAILURE_REASON_MAX = 1024
+"""Longest failure reason in an event, in characters: a provider's message, not a log."""
+
+
+@unique
+class EventType(StrEnum):
+    """The closed set; the strings are wire contract."""
+
+    REQUESTED = "broker.ProvisionedResourceRequested"
+    READY = "broker.ProvisionedResourceReady"
+    FAILED = "broker.ProvisionedResourceFailed"
+    DELETING = "broker.ProvisionedResourceDeleting"
+    DELETED = "broker.ProvisionedResourceDeleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleEvent:
+    """One event, before it has an id and a time.
+
+    Attributes:
+        type: Which of the five.
+        generation: Bootstrap generation it belongs to; makes an event unique per
+            generation, so that a second Ready after a replacement is not swallowed.
+        data: The payload's own fields, in the seeds' names.
+    """
+
+    type: EventType
+    generation: int
+    data: dict[str, str]
+
+
+def on_phase(
+    resource: ProvisionedResource, phase: Phase, *, failure: str = ""
+) -> LifecycleEvent | None:
+    """Return the event of a crossing into a phase, or None for a quiet one."""
+    match phase:
+        case Phase.READY:
+            return _event(EventType.READY, resource)
+        case Phase.FAILED:
+            return _event(EventType.FAILED, resource, Reason=failure[:FAILURE_REASON_MAX])
+        case Phase.DELETED:
+            return _event(EventType.DELETED, resource)
+        case _:
+            return None
+
+
+def requested(resource: ProvisionedResource) -> LifecycleEvent:
+    """Return the event of an accepted declaration."""
+    return _event(
+        EventType.REQUESTED,
+        resource,
+        ResourceID=str(resource.resource_id),
+        BlueprintVersionID=str(resource.blueprint_version_id),
+        CloudCredentialID=str(resource.cloud_credential_id),
+    )
+
+
+def deleting(resource: ProvisionedResource) -> LifecycleEvent:
+    """Return the event of an accepted deletion request."""
+    return _event(EventType.DELETING, resource)
+
+
+def _event(event_type: EventType, resource: ProvisionedResource, **more: str) -> LifecycleEvent:
+    data = {
+        "ProvisionedResourceID": str(resource.id),
+        "ProjectID": str(resource.project_id),
+        "XRName": resource.xr_name,
+        **more,
+    }
+    return LifecycleEvent(type=event_type, generation=resource.generation, data=data)

@@ -1,0 +1,54 @@
+"""Who deletes the substrate once the node is out: the table of design §2.
+
+One actor deletes. While the XR composes, Crossplane drops the substrate as soon as the
+function stops composing it; where nothing composes any more, the reconciler deletes; where
+a pipeline run may still be in flight, nobody does. Belongs here: that decision, total over
+what a live GET of XR and substrate says. Not here: the calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class Release(StrEnum):
+    """The next step of releasing a substrate that still exists."""
+
+    LET_CROSSPLANE_DROP = "LetCrossplaneDrop"
+    DELETE_OURSELVES = "DeleteOurselves"
+    WAIT_FOR_CROSSPLANE = "WaitForCrossplane"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XRFacts:
+    """What a live GET of the composite resource said.
+
+    Attributes:
+        exists: It exists with the uid that controls the record.
+        terminating: It has a deletionTimestamp.
+        composing_finalizer: It still carries Crossplane's finalizer.
+        paused: It carries `crossplane.io/paused: "true"`.
+    """
+
+    exists: bool
+    terminating: bool
+    composing_finalizer: bool
+    paused: bool
+
+
+def next_release(xr: XRFacts) -> Release:
+    """Decide who deletes.
+
+    Total: an XR that is gone or paused, or terminates without Crossplane's finalizer, is
+    composed by nobody; one that terminates with it may have a pipeline run in flight, up
+    to two minutes (reference, crossplane §2.11); any other composes.
+    """
+    if not xr.exists or xr.paused:
+        return Release.DELETE_OURSELVES
+    if not xr.terminating:
+        return Release.LET_CROSSPLANE_DROP
+    if xr.composing_finalizer:
+        return Release.WAIT_FOR_CROSSPLANE
+    return Release.DELETE_OURSELVES

@@ -1,0 +1,151 @@
+"""The ProvisionedResource aggregate: one declared piece of substrate.
+
+Belongs here: the value, its one validating constructor for new and stored rows, and its
+transitions. Not here: when a transition happens (`phase`) and how it is stored.
+Source: seed 000 "The ProvisionedResource aggregate"; design §2, §5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from function.contract import names
+from function.contract.record import Declaration, SubstrateReference
+from function.contract.strategy import MeshRole, Phase
+from reconciler.domain.broker import ids, phase
+from reconciler.domain.broker.errors import InvalidInputError
+
+_NIL: Final = 0
+GENERATION_MAX: Final = 10_000
+"""More generations than a decade of daily recreations; beyond it something loops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceKey:
+    """What identifies an aggregate while its deletion was not requested (design §2)."""
+
+    project_id: ids.ProjectID
+    namespace: str
+    group: str
+    kind: str
+    name: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordIdentity:
+    """Which record object speaks for the aggregate."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedObject:
+    """One object that teardown must see gone; known before it may be composed.
+
+    Attributes:
+        reference: apiVersion, kind and name, in the aggregate's namespace.
+        uid: Its uid once it was seen; None before.
+    """
+
+    reference: SubstrateReference
+    uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionedResource:
+    """One aggregate, valid by construction.
+
+    Attributes:
+        id: UUIDv7, minted at acceptance.
+        phase: One of eight; teardown is derived from `deletion_requested_at` and phase.
+        xr_name: `pr-<id>`, never operator-supplied.
+        bootstrap_token_id: The current generation's token; None before issuance.
+        generation: Bootstrap generation, 0 before the first token.
+        accepted: The declaration as accepted; the function composes from it.
+        protected: The objects whose absence means "substrate gone".
+        version: Counts writes; a write names the version it read.
+        deletion_requested_at: None until a deletion request was accepted.
+    """
+
+    id: ids.ProvisionedResourceID
+    resource_id: ids.ResourceID
+    project_id: ids.ProjectID
+    blueprint_version_id: ids.BlueprintVersionID
+    cloud_credential_id: ids.CloudCredentialID
+    management_cluster_id: ids.ManagementClusterID
+    phase: Phase
+    xr_name: str
+    key: ResourceKey
+    record: RecordIdentity
+    accepted: Declaration
+    protected: tuple[ProtectedObject, ...]
+    created_at: datetime
+    updated_at: datetime
+    bootstrap_token_id: ids.BootstrapTokenID | None = None
+    generation: int = 0
+    version: int = 0
+    deletion_requested_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Check the invariants for new and stored rows alike.
+
+        Raises:
+            InvalidInputError: A zero id, an xr_name that is not derived from the id, a
+                time without zone or out of order, a generation out of range.
+        """
+        for field in (
+            "id", "resource_id", "project_id", "blueprint_version_id", "cloud_credential_id",
+            "management_cluster_id",
+        ):  # fmt: skip
+            if getattr(self, field).int == _NIL:
+                raise _invalid(field=field, rule="must not be the zero id")
+        if self.xr_name != names.xr_name(self.id):
+            raise _invalid(field="xr_name", rule="must be derived from the id")
+        if self.created_at.tzinfo is None or self.updated_at.tzinfo is None:
+            raise _invalid(field="created_at, updated_at", rule="must carry a time zone")
+        if self.created_at > self.updated_at:
+            raise _invalid(field="updated_at", rule="must not lie before created_at")
+        if not 0 <= self.generation <= GENERATION_MAX:
+            raise _invalid(field="generation", rule=f"must lie between 0 and {GENERATION_MAX}")
+        if phase.is_teardown(self.phase) and self.deletion_requested_at is None:
+            raise _invalid(field="deletion_requested_at", rule="must be set in a teardown phase")
+        if self.key.project_id != self.project_id:
+            raise _invalid(field="key.project_id", rule="must equal project_id")
+
+    @property
+    def has_bootstrap_token(self) -> bool:
+        """Tell whether a token was issued at least once."""
+        return self.bootstrap_token_id is not None
+
+    @property
+    def node_expected(self) -> bool:
+        """Tell whether a node must register before the resource is Ready."""
+        return self.accepted.mesh_role is MeshRole.NODE
+
+    @property
+    def machine_phase(self) -> Phase:
+        """The phase to decide from: a requested deletion is never anything but teardown."""
+        if self.deletion_requested_at is not None and not phase.is_teardown(self.phase):
+            return Phase.DEREGISTERING
+        return self.phase
+
+    def request_deletion(self, at: datetime) -> ProvisionedResource:
+        """Return the aggregate with its deletion requested.
+
+        Idempotency: one that is already tearing down is returned as it is.
+        """
+        if self.deletion_requested_at is not None:
+            return self
+        return replace(self, phase=Phase.DEREGISTERING, deletion_requested_at=at, updated_at=at)
+
+    def may_retry(self, declared: Declaration) -> bool:
+        """Tell whether a declaration takes a Failed aggregate back to Pending."""
+        return self.phase is Phase.FAILED and declared.retry > self.accepted.retry
+
+
+def _invalid(*, field: str, rule: str) -> InvalidInputError:
+    return InvalidInputError(f"cannot build provisioned resource: {field} {rule}")

@@ -1,0 +1,76 @@
+"""What a record's status says: a pure rendering of what a tick knows.
+
+Belongs here: the composition of the status document, with transition times kept while a
+condition's status stays the same. Not here: gathering the facts, writing the result.
+Source: kinds.md, "What the function composes"; Kubernetes API conventions, "Conditions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from function.contract.conditions import Verdict
+from function.contract.record import (
+    Bootstrap,
+    ProviderConfigReference,
+    RecordStatus,
+    SecretRef,
+    wire,
+)
+from function.contract.strategy import SubstrateState
+from reconciler.domain.broker.verdicts import StatusFacts, verdicts
+
+
+def render(
+    previous: Mapping[str, Any], facts: StatusFacts, *, generation: int, now: datetime
+) -> dict[str, Any]:
+    """Return the status to write; equal to the previous one when nothing changed.
+
+    Args:
+        previous: The status as last written; only transition times are taken from it.
+        facts: What this tick knows.
+        generation: The record's generation, for `observedGeneration`.
+        now: The time of transitions that happen in this tick.
+    """
+    resource = facts.resource
+    body: dict[str, Any] = {}
+    if resource is not None:
+        secret = SecretRef(name=facts.secret_name) if facts.secret_name else None
+        config = facts.provider_config
+        model = RecordStatus(
+            phase=resource.phase,
+            provisioned_resource_id=str(resource.id),
+            xr_name=resource.xr_name,
+            accepted=resource.accepted,
+            substrate=SubstrateState.ABSENT if facts.substrate_absent else SubstrateState.PRESENT,
+            provider_config_ref=None if config is None else ProviderConfigReference(name=config),
+            enrolment=facts.enrolment,
+            bootstrap=Bootstrap(
+                secret_ref=secret, generation=resource.generation, state=facts.bootstrap
+            ),
+            node=facts.node,
+        )
+        body = wire(model)
+    body["conditions"] = [
+        _condition(previous, verdict, generation=generation, now=now) for verdict in verdicts(facts)
+    ]
+    return body
+
+
+def _condition(
+    previous: Mapping[str, Any], verdict: Verdict, *, generation: int, now: datetime
+) -> dict[str, Any]:
+    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    for item in previous.get("conditions") or []:
+        if item.get("type") == verdict.type and item.get("status") == verdict.status_text:
+            since = item.get("lastTransitionTime", since)
+    return {
+        "type": verdict.type.value,
+        "status": verdict.status_text,
+        "reason": str(verdict.reason),
+        "message": verdict.message,
+        "lastTransitionTime": since,
+        "observedGeneration": generation,
+    }

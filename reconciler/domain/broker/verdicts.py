@@ -1,0 +1,178 @@
+"""What each condition of a record says: total functions over what a tick knows.
+
+Belongs here: the facts of a status and the verdicts on them. Not here: the status document
+(`status`). Source: kinds.md; Kubernetes API conventions, "Conditions"; kstatus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from function.contract.conditions import ConditionType as Type
+from function.contract.conditions import Reason, Verdict
+from function.contract.record import Enrolment, Node
+from function.contract.strategy import BootstrapState, Phase
+from reconciler.domain.broker import phase as phases
+from reconciler.domain.broker.resource import ProvisionedResource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """A typed reason and its sentence."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusFacts:
+    """Everything a status is rendered from.
+
+    Attributes:
+        resource: The aggregate; None while nothing was admitted.
+        refusal: Why the declaration as it stands is not accepted; None when it is.
+        refusal_is_final: Whether only an edit can help.
+        waiting: Why nothing happens at the moment; None when the phase explains it.
+        stall: What only a person can mend; None when nothing is.
+        orphaned: The record lost its controlling XR.
+        bootstrap: State of the current token.
+        secret_name: The Secret of the current generation, once it exists.
+        node: The live node.
+        substrate_absent: The function must drop the substrate.
+        provider_config: Name of the ProviderConfig in use.
+        enrolment: The knobs the document needs.
+    """
+
+    resource: ProvisionedResource | None
+    refusal: Why | None = None
+    refusal_is_final: bool = False
+    waiting: Why | None = None
+    stall: Why | None = None
+    orphaned: bool = False
+    bootstrap: BootstrapState = BootstrapState.NONE
+    secret_name: str | None = None
+    node: Node | None = None
+    substrate_absent: bool = False
+    provider_config: str | None = None
+    enrolment: Enrolment | None = None
+
+
+def verdicts(facts: StatusFacts) -> tuple[Verdict, ...]:
+    """Return every condition of a record, in a fixed order. Total over the facts."""
+    return (
+        _ready(facts),
+        _reconciling(facts),
+        _stalled(facts),
+        _admitted(facts),
+        _node_registered(facts),
+        _substrate_deleted(facts),
+        _orphaned(facts),
+    )
+
+
+def _ready(facts: StatusFacts) -> Verdict:
+    resource = facts.resource
+    if resource is not None and resource.phase is Phase.READY:
+        return _yes(Type.READY, Reason.REGISTERED, "The substrate is ready and enrolled.")
+    why = facts.stall or facts.refusal or facts.waiting or _progress(resource)
+    return _no(Type.READY, why.reason, why.message)
+
+
+def _reconciling(facts: StatusFacts) -> Verdict:
+    if _stall(facts) is not None:
+        return _no(Type.RECONCILING, Reason.FAILED, "Nothing happens until a person acts.")
+    resource = facts.resource
+    if resource is not None and resource.phase in (Phase.READY, Phase.DELETED):
+        return _no(Type.RECONCILING, resource.phase.value, "Nothing is left to do.")
+    why = facts.refusal or facts.waiting or _progress(resource)
+    return _yes(Type.RECONCILING, why.reason, why.message)
+
+
+def _stalled(facts: StatusFacts) -> Verdict:
+    why = _stall(facts)
+    if why is None:
+        return _no(Type.STALLED, Reason.PROGRESSING, "Nothing is stalled.")
+    return _yes(Type.STALLED, why.reason, why.message)
+
+
+def _stall(facts: StatusFacts) -> Why | None:
+    if facts.stall is not None:
+        return facts.stall
+    if facts.refusal is not None and facts.refusal_is_final:
+        return facts.refusal
+    if facts.resource is not None and facts.resource.phase is Phase.FAILED:
+        return Why(
+            reason=Reason.FAILED,
+            message="The substrate failed terminally. Mend the cause and raise spec.retry.",
+        )
+    return None
+
+
+def _admitted(facts: StatusFacts) -> Verdict:
+    if facts.refusal is not None:
+        return _no(Type.ADMITTED, facts.refusal.reason, facts.refusal.message)
+    if facts.resource is None:
+        return _unknown(Type.ADMITTED, Reason.PROGRESSING, "The declaration was not judged yet.")
+    return _yes(Type.ADMITTED, Reason.ADMITTED, "The declaration is accepted.")
+
+
+def _node_registered(facts: StatusFacts) -> Verdict:
+    if facts.node is not None:
+        message = f"Node {facts.node.id} is in the mesh."
+        return _yes(Type.NODE_REGISTERED, Reason.REGISTERED, message)
+    resource = facts.resource
+    if resource is not None and not resource.node_expected:
+        message = "The blueprint is standalone; no node is expected."
+        return _no(Type.NODE_REGISTERED, Reason.NOT_EXPECTED, message)
+    if resource is not None and phases.is_teardown(resource.phase):
+        return _no(Type.NODE_REGISTERED, Reason.DELETED, "The node is not in the mesh.")
+    message = "No node has registered yet."
+    return _no(Type.NODE_REGISTERED, Reason.WAITING_FOR_REGISTRATION, message)
+
+
+def _substrate_deleted(facts: StatusFacts) -> Verdict:
+    resource = facts.resource
+    if resource is not None and resource.phase is Phase.DELETED:
+        return _yes(Type.SUBSTRATE_DELETED, Reason.DELETED, "The substrate is gone.")
+    why = facts.waiting if facts.substrate_absent else None
+    if why is not None:
+        return _no(Type.SUBSTRATE_DELETED, why.reason, why.message)
+    message = "The substrate is held." if resource is not None else "There is no substrate."
+    return _no(Type.SUBSTRATE_DELETED, Reason.SUBSTRATE_PRESENT, message)
+
+
+def _orphaned(facts: StatusFacts) -> Verdict:
+    if facts.orphaned:
+        message = "The XR is gone and left this behind. Apply it again, or delete this record."
+        return _yes(Type.ORPHANED, Reason.ORPHANED, message)
+    return _no(Type.ORPHANED, Reason.OWNED, "A composite resource controls this record.")
+
+
+def _progress(resource: ProvisionedResource | None) -> Why:
+    if resource is None:
+        return Why(reason=Reason.PROGRESSING, message="The declaration is being judged.")
+    match resource.phase:
+        case Phase.PENDING:
+            return Why(
+                reason=Reason.WAITING_FOR_SUBSTRATE, message="The substrate is being composed."
+            )
+        case Phase.PROVISIONING:
+            message = "The substrate exists and is not ready yet."
+            return Why(reason=Reason.WAITING_FOR_SUBSTRATE, message=message)
+        case Phase.ENROLLING:
+            message = "The substrate is ready; its node has not registered yet."
+            return Why(reason=Reason.WAITING_FOR_REGISTRATION, message=message)
+        case _:
+            return Why(reason=resource.phase.value, message=f"Phase {resource.phase.value}.")
+
+
+def _yes(kind: Type, reason: str, message: str) -> Verdict:
+    return Verdict(type=kind, status=True, reason=reason, message=message)
+
+
+def _no(kind: Type, reason: str, message: str) -> Verdict:
+    return Verdict(type=kind, status=False, reason=reason, message=message)
+
+
+def _unknown(kind: Type, reason: str, message: str) -> Verdict:
+    return Verdict(type=kind, status=None, reason=reason, message=message)

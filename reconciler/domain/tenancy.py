@@ -1,0 +1,65 @@
+"""The minimal path of a Project: an id, a namespace, ready or not.
+
+Belongs here: reading a Project object and rendering its status and namespace. Not here:
+placement and the six-phase convergence, which are the fleet's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from function.contract import names
+from function.contract.conditions import ConditionType, Reason
+from function.contract.tenancy import ProjectStatus
+from reconciler.domain.broker import ids
+
+LABEL_PROJECT = f"{names.GROUP}/project"
+
+
+def namespace_manifest(project: str, project_id: ids.ProjectID) -> dict[str, Any]:
+    """Render the namespace of a Project."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": names.project_namespace(project_id),
+            "labels": {LABEL_PROJECT: names.label_value(project)},
+        },
+    }
+
+
+def status(
+    previous: Mapping[str, Any],
+    *,
+    project_id: ids.ProjectID,
+    cluster: str,
+    ready: bool,
+    generation: int,
+    now: datetime,
+) -> dict[str, Any]:  # fmt: skip
+    """Render a Project's status; equal to the previous one when nothing changed."""
+    phase = "Ready" if ready else "Terminating"
+    word = "True" if ready else "False"
+    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    for item in previous.get("conditions") or []:
+        if item.get("type") == ConditionType.READY and item.get("status") == word:
+            since = item.get("lastTransitionTime", since)
+    body = ProjectStatus(
+        id=str(project_id),
+        namespace=names.project_namespace(project_id),
+        management_cluster=cluster,
+        namespace_phase=phase,
+    ).model_dump(mode="json", by_alias=True, exclude_none=True)
+    reason = Reason.ADMITTED if ready else Reason.NAMESPACE_NOT_READY
+    message = "The namespace is ready." if ready else "The namespace is terminating."
+    condition = {
+        "type": ConditionType.READY.value,
+        "status": word,
+        "reason": reason.value,
+        "message": message,
+        "lastTransitionTime": since,
+        "observedGeneration": generation,
+    }
+    return {**body, "conditions": [condition]}

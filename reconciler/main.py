@@ -1,0 +1,100 @@
+"""The `broker` command: flags and environment in, exit codes out.
+
+Belongs here: argument parsing, signals, the one line per fault on stderr. Not here: what
+is wired (`reconciler.wiring`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import Final
+
+import click
+
+from function.__version__ import __version__
+from reconciler.adapters.postgres.migrate import MigrationError
+from reconciler.adapters.postgres.migrate import migrate as migrate_schema
+from reconciler.app.work_queue import describe
+from reconciler.settings import Settings, SettingsError
+from reconciler.wiring import serving
+
+EXIT_FAILED: Final = 1
+EXIT_SETTINGS: Final = 2
+"""Wrong settings (kinds.md, "Settings of `broker serve`")."""
+
+_log = logging.getLogger(__name__)
+
+
+@click.group()
+@click.version_option(__version__, prog_name="broker")
+def cli() -> None:
+    """The provisioning broker's reconciler."""
+
+
+@cli.command()
+def serve() -> None:
+    """Reconcile records and serve nodes until stopped; settings come from the environment."""
+    settings = _settings()
+    logging.basicConfig(
+        level=settings.log_level.upper(),
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    try:
+        asyncio.run(_serve(settings))
+    except Exception as error:  # noqa: BLE001 - the last edge: one line, and a status
+        _log.debug("serve_failed", exc_info=error)
+        click.echo(f"broker: cannot serve: {describe(error)}", err=True)
+        sys.exit(EXIT_FAILED)
+
+
+@cli.command()
+def migrate() -> None:
+    """Bring the schema of PLEXSPHERE_DSN up to this version; repeating it changes nothing."""
+    settings = _settings()
+    try:
+        revision = asyncio.run(migrate_schema(settings.dsn.get_secret_value()))
+    except MigrationError as error:
+        click.echo(f"broker: {error}", err=True)
+        sys.exit(EXIT_FAILED)
+    click.echo(f"schema is at {revision}")
+
+
+def _settings() -> Settings:
+    try:
+        return Settings.load(os.environ)
+    except SettingsError as error:
+        for fault in error.faults:
+            click.echo(f"broker: {fault}", err=True)
+        sys.exit(EXIT_SETTINGS)
+
+
+async def _serve(settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    stopping = asyncio.create_task(stop.wait())
+    opening = asyncio.create_task(_until_stopped(settings, stop))
+    await asyncio.wait({stopping, opening}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not opening.done():
+        opening.cancel()
+    await asyncio.gather(opening, return_exceptions=stop.is_set())
+
+
+async def _until_stopped(settings: Settings, stop: asyncio.Event) -> None:
+    async with serving(settings) as work:
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({stopping, work}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if work.done():
+            work.result()
+
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,290 @@
+"""The broker's ports: its repository, tokens, nodes, and the management cluster.
+
+Belongs here: what `app.broker_*` calls. Not here: the registration path
+(`ports.identity`). Source: seed 000 "Ports", seed 001 "Ports".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.record import SubstrateReference, XRReference
+from function.contract.secrets import TokenPlaintext
+from function.contract.strategy import BootstrapState
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.events import LifecycleEvent
+from reconciler.domain.broker.release import XRFacts
+from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken:
+    """A freshly minted token; the only value that ever carries its plaintext."""
+
+    id: ids.BootstrapTokenID
+    generation: int
+    plaintext: TokenPlaintext
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredNode:
+    """A node that registered for a resource and was not deregistered."""
+
+    id: ids.NodeID
+    mesh_ip: str
+    registered_at: datetime
+
+
+class BrokerRepository(Protocol):
+    """The durable record of every aggregate; state and event commit together."""
+
+    async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
+        """Store a new aggregate with its Requested event, in one transaction.
+
+        Idempotency: when a live aggregate with the same key exists, that one is returned
+        and nothing is written.
+        """
+        ...
+
+    async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
+        """Return one aggregate, in any phase.
+
+        Raises:
+            ProvisionedResourceNotFoundError: No row has this id.
+        """
+        ...
+
+    async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
+        """Return the aggregate of a key whose deletion was not requested, or None."""
+        ...
+
+    async def find_by_record(self, uid: str) -> ProvisionedResource | None:
+        """Return the newest aggregate that a record object speaks for, or None."""
+        ...
+
+    async def list_unfinished(self) -> Sequence[ProvisionedResource]:
+        """Return every aggregate that is not Deleted, oldest first."""
+        ...
+
+    async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
+        """Return every aggregate of a namespace that is not Deleted, oldest first."""
+        ...
+
+    async def update(
+        self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
+    ) -> ProvisionedResource:
+        """Store a change, and its event, in one transaction.
+
+        Writes phase, record, accepted, protected, token id, generation and updated_at;
+        never `deletion_requested_at`, so a committed deletion request is never lost.
+
+        Returns:
+            The aggregate with its new version.
+
+        Raises:
+            StaleAggregateError: The row's version is not the one that was read.
+            ProvisionedResourceNotFoundError: No row has this id.
+
+        Idempotency: an event is stored once per (aggregate, type, generation).
+        """
+        ...
+
+    async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
+        """Commit an accepted deletion request with its Deleting event (seed 001).
+
+        Idempotency: a row that already carries `deletion_requested_at` is returned as it
+        is stored, and no second event is written.
+
+        Raises:
+            ProvisionedResourceNotFoundError: No row has this id.
+        """
+        ...
+
+
+class TokenIssuer(Protocol):
+    """The seam to the identity context's bootstrap tokens (seed 000 "Ports")."""
+
+    async def issue(
+        self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
+    ) -> IssuedToken:
+        """Mint a token for one generation of one resource; stored as a hash.
+
+        Idempotency: none; a second call mints a second token. The caller persists the
+        generation first-come by the aggregate's version.
+        """
+        ...
+
+    async def extend(self, token: ids.BootstrapTokenID, *, ttl: timedelta) -> None:
+        """Start a live token's window anew; a spent, revoked or unknown one stays as it is."""
+        ...
+
+    async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
+        """Revoke every live token of a resource. Idempotency: spent ones stay as they are."""
+        ...
+
+    async def state(self, token: ids.BootstrapTokenID) -> BootstrapState:
+        """Return a token's state by the database's clock; None state for an unknown id."""
+        ...
+
+
+class NodeDeregistrar(Protocol):
+    """The seam to the mesh (seed 001), keyed by the broker's own durable handle."""
+
+    async def deregister(self, token: ids.BootstrapTokenID) -> None:
+        """Take the node of a token's resource out of the mesh.
+
+        Idempotency: an already deregistered or never registered node is success.
+        """
+        ...
+
+    async def node_registered(self, token: ids.BootstrapTokenID) -> bool:
+        """Tell whether a node of a token's resource is live in the mesh."""
+        ...
+
+    async def find_node(self, token: ids.BootstrapTokenID) -> RegisteredNode | None:
+        """Return the live node of a token's resource, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectView:
+    """A Project as admission sees it.
+
+    Attributes:
+        id: The Project's id.
+        name: Its object's name, which credentials list.
+        namespace: Where its substrate lives.
+        namespace_ready: Whether that namespace is Ready.
+    """
+
+    id: ids.ProjectID
+    name: str
+    namespace: str
+    namespace_ready: bool
+
+
+class Catalog(Protocol):
+    """What admission resolves a declaration against; a local view of the cluster."""
+
+    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
+        """Return a BlueprintVersion, or None when it is absent or unreadable."""
+        ...
+
+    def credential(self, name: str) -> CloudCredentialSpec | None:
+        """Return a CloudCredential, or None."""
+        ...
+
+    def cloud(self, name: str) -> CloudSpec | None:
+        """Return a Cloud, or None."""
+        ...
+
+    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
+        """Return a Project by id, or None when it is not placed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveObject:
+    """What a live GET of an object said."""
+
+    uid: str
+    terminating: bool
+    released: bool
+
+
+class ManagementCluster(Protocol):
+    """Effects on one management cluster, each safe to repeat."""
+
+    async def hold_policies_bound(self) -> bool:
+        """Tell whether the admission policies exist with a Deny binding each."""
+        ...
+
+    async def definition_problem(self, reference: SubstrateReference) -> str | None:
+        """Say why a composite kind cannot be composed here, or None when it can."""
+        ...
+
+    async def hold_namespace(self, namespace: str, *, records: int) -> None:
+        """Put the hold label and the record count on a namespace; none off at zero."""
+        ...
+
+    async def token_secret_exists(self, namespace: str, name: str) -> bool:
+        """Tell whether a token Secret exists, by a live GET."""
+        ...
+
+    async def create_token_secret(
+        self, record: dict[str, Any], *, name: str, token: IssuedToken
+    ) -> None:
+        """Create the immutable Secret of one generation, owned by the record.
+
+        Idempotency: create-only; an existing Secret of that name is left as it is.
+        """
+        ...
+
+    async def delete_token_secret(self, namespace: str, name: str) -> None:
+        """Delete a token Secret; an absent one is success."""
+        ...
+
+    async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
+        """Return which credential holds a ProviderConfig's name; None when it is free."""
+        ...
+
+    async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
+        """Create a ProviderConfig. Idempotency: an existing one is left as it is."""
+        ...
+
+    async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
+        """Release and delete a ProviderConfig; an absent one is success."""
+        ...
+
+    async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
+        """Look up a composite resource, live; another uid under its name is not it."""
+        ...
+
+    async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
+        """Return a protected object by a live GET, or None when it is gone."""
+        ...
+
+    async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        """Set the released annotation, with the uid as precondition."""
+        ...
+
+    async def delete_object(
+        self, reference: SubstrateReference, namespace: str, *, uid: str
+    ) -> None:
+        """Delete in the foreground with the uid as precondition; absent is success."""
+        ...
+
+    async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
+        """Replace a record's status, with its uid as precondition."""
+        ...
+
+    async def remove_finalizer(self, record: dict[str, Any]) -> None:
+        """Take the teardown finalizer off, with its uid as precondition."""
+        ...
+
+    async def record_event(
+        self, record: dict[str, Any], *, reason: str, message: str, warning: bool = False
+    ) -> None:
+        """Record a Kubernetes Event on the record and its XR, once per reason and subject."""
+        ...
+
+
+class Clock(Protocol):
+    """The wall clock."""
+
+    def now(self) -> datetime:
+        """Return the time, aware and in UTC."""
+        ...
+
+
+class IDSource(Protocol):
+    """Where new ids come from."""
+
+    def provisioned_resource_id(self) -> ids.ProvisionedResourceID:
+        """Mint a UUIDv7."""
+        ...

@@ -1,0 +1,213 @@
+"""The settings of `broker serve`: the environment, checked once at the start.
+
+Belongs here: every variable with its unit, default, bounds and rule. Not here: what the
+values are used for; `wiring` hands them on as plain values. A fault names the variable and
+the rule and never a value, because one of them holds a password.
+Source: kinds.md "Settings of `broker serve`"; seed 003 "The three composition-root knobs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+from function.contract.record import Enrolment
+from function.contract.strategy import DocumentForm
+from reconciler.settings import parsing
+from reconciler.settings.parsing import ListenAddress, RegisterRate
+
+_BROKER: Final = "PLEXSPHERE_PROVISIONING_BROKER_"
+INTERVAL_MIN: Final = timedelta(milliseconds=100)
+"""Below this a sweep would never rest."""
+INTERVAL_MAX: Final = timedelta(hours=24)
+TOKEN_TTL_MIN: Final = timedelta(seconds=300)
+TOKEN_TTL_MAX: Final = timedelta(hours=24)
+"""The issuer's window (contracts §3.5)."""
+
+
+class SettingsError(Exception):
+    """The environment does not make settings.
+
+    Attributes:
+        faults: One line per fault: the variable and the rule it breaks.
+    """
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        self.faults = faults
+        super().__init__("; ".join(faults))
+
+
+_Interval = Annotated[
+    timedelta, parsing.between(INTERVAL_MIN, INTERVAL_MAX, "must lie between 100ms and 24h")
+]
+_TTL = Annotated[
+    timedelta, parsing.between(TOKEN_TTL_MIN, TOKEN_TTL_MAX, "must lie between 300s and 24h")
+]
+_File = Annotated[Path, BeforeValidator(parsing.file)]
+_Slug = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+
+
+class Settings(BaseModel):
+    """The checked settings; durations are timedeltas, files exist, URLs are absolute."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, arbitrary_types_allowed=True
+    )
+
+    dsn: Annotated[SecretStr, BeforeValidator(parsing.dsn)] = Field(
+        alias="PLEXSPHERE_DSN",
+        description="Postgres; all durable state is there. Never shown, it holds a password.",
+    )
+    broker_interval: _Interval = Field(
+        default=timedelta(seconds=30),
+        alias=f"{_BROKER}RECONCILE_INTERVAL",
+        description="Between two sweeps, which only catch what the watches missed.",
+    )
+    fleet_interval: _Interval = Field(
+        default=timedelta(seconds=30),
+        alias="PLEXSPHERE_MANAGEMENT_FLEET_RECONCILE_INTERVAL",
+        description="Between two sweeps of the fleet.",
+    )
+    token_ttl: _TTL = Field(
+        default=timedelta(hours=1),
+        alias=f"{_BROKER}TOKEN_TTL",
+        description="A token's window; an hour covers a slow boot, and the window is renewed.",
+    )
+    token_env: Annotated[str, Field(max_length=32, pattern=r"^[a-z]+$")] = Field(
+        default="prod",
+        alias=f"{_BROKER}TOKEN_ENV",
+        description="The env segment of tokens; tells a stray token's origin.",
+    )
+    enrol_base_url: Annotated[str, BeforeValidator(parsing.base_url)] = Field(
+        alias=f"{_BROKER}ENROL_BASE_URL", description="Where nodes reach the node listener."
+    )
+    plexd_download_url: Annotated[str, BeforeValidator(parsing.url)] = Field(
+        alias=f"{_BROKER}PLEXD_DOWNLOAD_URL",
+        description="Where nodes fetch plexd; `{arch}` becomes amd64 or arm64.",
+    )
+    plexd_sha256: Annotated[dict[str, str], BeforeValidator(parsing.sums)] = Field(
+        default_factory=dict,
+        alias=f"{_BROKER}PLEXD_SHA256",
+        description="plexd's sums per architecture; a plain http download is only safe with them.",
+    )
+    plexd_image: Annotated[str, BeforeValidator(parsing.image)] = Field(
+        alias=f"{_BROKER}PLEXD_IMAGE",
+        description="plexd's image, pinned by tag or digest, so that a restart changes nothing.",
+    )
+    document_form: DocumentForm = Field(
+        default=DocumentForm.PLEXD,
+        alias=f"{_BROKER}DOCUMENT_FORM",
+        description="The user-data document; `seed` is the seeds' literal form.",
+    )
+    ca_bundle: Annotated[str, BeforeValidator(parsing.ca_bundle)] | None = Field(
+        default=None,
+        alias=f"{_BROKER}CA_BUNDLE_FILE",
+        description="CA certificates that nodes must trust to reach us; none for public ones.",
+    )
+    management_cluster: _Slug = Field(
+        default="local",
+        alias="PLEXSPHERE_MANAGEMENT_CLUSTER",
+        description="Slug of the cluster this process drives.",
+    )
+    node_listen: Annotated[ListenAddress, BeforeValidator(parsing.listen)] = Field(
+        default=ListenAddress(host="127.0.0.1", port=8443),
+        alias="PLEXSPHERE_NODE_LISTEN",
+        description="For nodes; loopback by default, so that nothing is open by accident.",
+    )
+    operator_listen: Annotated[ListenAddress, BeforeValidator(parsing.listen)] = Field(
+        default=ListenAddress(host="127.0.0.1", port=8444),
+        alias="PLEXSPHERE_OPERATOR_LISTEN",
+        description="For operators: health and the read API.",
+    )
+    tls_cert_file: _File | None = Field(
+        default=None,
+        alias="PLEXSPHERE_TLS_CERT_FILE",
+        description="PEM chain of both listeners; needed off loopback.",
+    )
+    tls_key_file: _File | None = Field(
+        default=None, alias="PLEXSPHERE_TLS_KEY_FILE", description="PEM key of both listeners."
+    )
+    register_rate: Annotated[RegisterRate, BeforeValidator(parsing.rate)] = Field(
+        default=RegisterRate(per_address=10.0, per_project=50.0),
+        alias="PLEXSPHERE_REGISTER_RATE",
+        description="Registrations per second of one address and of one Project.",
+    )
+    kubeconfig: _File | None = Field(
+        default=None,
+        alias="KUBECONFIG",
+        description="The cluster to drive; absent: the one this process runs in.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        alias="PLEXSPHERE_LOG_LEVEL",
+        description="How much is logged; never a body, a header or a token.",
+    )
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> Settings:
+        """Read the settings from an environment; a blank variable counts as absent.
+
+        Raises:
+            SettingsError: At least one variable is missing or breaks its rule.
+        """
+        present = {name: value.strip() for name, value in environ.items() if value.strip()}
+        try:
+            settings = cls.model_validate(present)
+        except ValidationError as error:
+            raise SettingsError(_faults(error)) from None
+        faults = tuple(settings._combined_faults())
+        if faults:
+            raise SettingsError(faults)
+        return settings
+
+    @property
+    def enrolment(self) -> Enrolment:
+        """What every enrolment document needs, as the record's status publishes it."""
+        return Enrolment(
+            base_url=self.enrol_base_url,
+            plexd_download_url=self.plexd_download_url,
+            plexd_sha256=self.plexd_sha256,
+            plexd_image=self.plexd_image,
+            ca_bundle=self.ca_bundle,
+            document_form=self.document_form,
+        )
+
+    def _combined_faults(self) -> list[str]:
+        faults: list[str] = []
+        if urlsplit(self.plexd_download_url).scheme == "http" and not self.plexd_sha256:
+            faults.append(
+                f"{_BROKER}PLEXD_SHA256: must be set when PLEXD_DOWNLOAD_URL is plain http"
+            )
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            missing = "CERT" if self.tls_cert_file is None else "KEY"
+            faults.append(f"PLEXSPHERE_TLS_{missing}_FILE: must be set when the other one is")
+        elif self.tls_cert_file is None:
+            listeners = {"NODE": self.node_listen, "OPERATOR": self.operator_listen}
+            for name, address in listeners.items():
+                if not address.is_loopback:
+                    rule = "must be on loopback while there are no TLS files"
+                    faults.append(f"PLEXSPHERE_{name}_LISTEN: {rule}")
+        return faults
+
+
+_FIELD_RULES: Final = {
+    "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_ENV": "must be 1 to 32 lower-case letters",
+    "PLEXSPHERE_PROVISIONING_BROKER_DOCUMENT_FORM": "must be plexd or seed",
+    "PLEXSPHERE_MANAGEMENT_CLUSTER": "must be kebab-case of at most 63 characters",
+    "PLEXSPHERE_LOG_LEVEL": "must be debug, info, warning or error",
+}
+
+
+def _faults(error: ValidationError) -> tuple[str, ...]:
+    lines: list[str] = []
+    for fault in error.errors(include_url=False, include_input=False):
+        name = str(fault["loc"][0])
+        cause = fault.get("ctx", {}).get("error")
+        rule = "must be set" if fault["type"] == "missing" else _FIELD_RULES.get(name)
+        lines.append(f"{name}: {rule or cause or 'has no legal value'}")
+    return tuple(sorted(set(lines)))

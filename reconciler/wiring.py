@@ -1,0 +1,194 @@
+"""The only place that names concrete adapters.
+
+Belongs here: opening what `broker serve` holds open, in order, and closing it in reverse.
+Not here: decisions, flags, exit codes. `reconciler.main` imports it; tests may.
+Source: seed 000 "Operational model": boot sweep before the listeners bind, then a ticker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+
+from function.contract.record import Enrolment as EnrolmentKnobs
+from reconciler.adapters.clock import SystemClock, UUIDv7Source
+from reconciler.adapters.http.listener import Address, TLSFiles, listening
+from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.operator_app import Probe, operator_app
+from reconciler.adapters.http.rate_limit import TokenBuckets
+from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.adapters.kubernetes.cluster import Cluster, open_client
+from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.migrate import migrate
+from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.pool import open_pool
+from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
+from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
+from reconciler.app.broker_service import Service, ServicePorts
+from reconciler.app.broker_tick import Knobs, Tick, TickPorts
+from reconciler.app.driver import Driver, LocalView
+from reconciler.app.enrolment import Enrolment, EnrolmentPorts
+from reconciler.app.project_tick import ProjectTick
+from reconciler.app.teardown import Teardown, TeardownPorts
+from reconciler.settings import Settings
+
+SYNC_TIMEOUT_S: Final = 60.0
+"""How long the first lists may take; ten thousand records take a few seconds."""
+
+SWEEP_TIMEOUT_S: Final = 120.0
+"""How long the boot sweep may take before the start is given up."""
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
+    """Open everything; the boot sweep is over and the listeners are bound inside.
+
+    Yields:
+        The running work; it ends only by failing or by being cancelled.
+
+    Raises:
+        OSError: Postgres or the API server cannot be reached.
+        TimeoutError: The first lists or the boot sweep take too long.
+        ListenerError: A listener cannot be bound.
+    """
+    async with AsyncExitStack() as stack:
+        dsn = settings.dsn.get_secret_value()
+        await migrate(dsn)
+        pool = await open_pool(dsn)
+        stack.push_async_callback(pool.close)
+        client = await open_client(settings.kubeconfig)
+        stack.push_async_callback(client.close)
+        changes = _Changes()
+        cluster = Cluster(client, on_change=changes)
+        driver = await _driver(settings, pool, cluster)
+        changes.connect(driver)
+        caches = asyncio.create_task(cluster.run())
+        stack.push_async_callback(_ended, caches)
+        async with asyncio.timeout(SYNC_TIMEOUT_S):
+            await cluster.wait_synced()
+        async with asyncio.timeout(SWEEP_TIMEOUT_S):
+            asked = await driver.sweep()
+            await driver.queue.settle()
+        _log.info("boot_sweep_done keys=%d", asked)
+        await _listen(stack, settings, pool, driver, cluster)
+        work = asyncio.create_task(driver.run(settings.broker_interval))
+        stack.push_async_callback(_ended, work)
+        yield work
+
+
+class _Changes:
+    """Hands changes on to the driver, which needs the cluster that reports them."""
+
+    def __init__(self) -> None:
+        self._driver: Driver | None = None
+
+    def connect(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def __call__(self, kind: str, key: tuple[str, str]) -> None:
+        if self._driver is not None:
+            self._driver.changed(kind, key)
+
+
+async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> Driver:
+    clock = SystemClock()
+    secrets = SystemSecretSource(env=settings.token_env)
+    tenancy = PostgresTenancyRepository(pool, secrets)
+    slug = settings.management_cluster
+    cluster_id = await tenancy.ensure_cluster(slug, slug)
+    shared: dict[str, Any] = {
+        "repository": PostgresBrokerRepository(pool),
+        "catalog": cluster.catalog,
+        "cluster": cluster.gateway,
+        "clock": clock,
+    }
+    mesh: dict[str, Any] = {
+        "tokens": PostgresTokenIssuer(pool, secrets),
+        "nodes": PostgresNodeDeregistrar(pool),
+    }
+    service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=cluster_id)
+    teardown = Teardown(TeardownPorts(**shared, **mesh), service)
+    knobs = Knobs(enrolment=enrolment_knobs(settings), token_ttl=settings.token_ttl)
+    return Driver(
+        view=LocalView(records=cluster.records.items, projects=cluster.projects.items),
+        repository=shared["repository"],
+        tick=Tick(TickPorts(**shared, **mesh), service, teardown, knobs=knobs),
+        teardown=teardown,
+        project_tick=ProjectTick(cluster.project_gateway, tenancy, clock, cluster=slug),
+    )
+
+
+def enrolment_knobs(settings: Settings) -> EnrolmentKnobs:
+    """Return what the settings say about enrolment, as records publish it."""
+    return EnrolmentKnobs(
+        base_url=settings.enrol_base_url,
+        plexd_download_url=settings.plexd_download_url,
+        plexd_sha256=dict(settings.plexd_sha256),
+        plexd_image=settings.plexd_image,
+        ca_bundle=settings.ca_bundle,
+        document_form=settings.document_form,
+    )
+
+
+async def _listen(
+    stack: AsyncExitStack,
+    settings: Settings,
+    pool: asyncpg.Pool,
+    driver: Driver,
+    cluster: Cluster,
+) -> None:
+    ports = EnrolmentPorts(
+        store=PostgresEnrolmentStore(pool),
+        secrets=SystemSecretSource(env=settings.token_env),
+        ids=UUIDv7Source(),
+        clock=SystemClock(),
+        project_budget=_budget(settings.register_rate.per_project),
+    )
+    enrolment = Enrolment(ports, on_registered=driver.registered)
+    nodes = node_app(enrolment, address_budget=_budget(settings.register_rate.per_address))
+    operators = operator_app(_probes(pool, driver, cluster))
+    certificate, key = settings.tls_cert_file, settings.tls_key_file
+    files = TLSFiles(certificate=certificate, key=key) if certificate and key else None
+    for name, app, listen in (
+        ("node", nodes, settings.node_listen),
+        ("operator", operators, settings.operator_listen),
+    ):
+        address = Address(host=listen.host, port=listen.port)
+        url = await stack.enter_async_context(listening(app, address, tls=files))
+        _log.info("listening listener=%s url=%s", name, url)
+
+
+def _budget(per_second: float) -> TokenBuckets:
+    return TokenBuckets(per_second=per_second, monotonic=time.monotonic)
+
+
+def _probes(pool: asyncpg.Pool, driver: Driver, cluster: Cluster) -> Mapping[str, Probe]:
+    async def postgres() -> None:
+        await pool.fetchval("SELECT 1")
+
+    async def kubernetes() -> None:
+        await cluster.client.request("GET", "/version")
+
+    async def reconcile() -> None:
+        if driver.sweep_fault is not None:
+            raise RuntimeError(driver.sweep_fault)
+
+    return {
+        "postgres": postgres,
+        "management-cluster": kubernetes,
+        "provisioning-broker-reconcile": reconcile,
+    }
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

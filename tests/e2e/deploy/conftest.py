@@ -1,0 +1,40 @@
+"""One control plane with our kinds, roles and policies for the tests of `deploy/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dev import binaries, chart
+from dev.controlplane import ControlPlane
+from tests.e2e.deploy import holding
+from tests.e2e.deploy.holding import Place
+from tests.e2e.deploy.identity import Caller
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with ControlPlane.from_environment(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def deployed(control_plane: ControlPlane) -> ControlPlane:
+    """Crossplane's accounts and roles as its chart makes them, and all of ours."""
+    manifests = binaries.core_manifests(report=lambda _line: None)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": chart.NAMESPACE}}
+    control_plane.apply(namespace, *chart.rbac_objects(manifests.chart_templates))
+    holding.apply_kinds(control_plane)
+    holding.apply_policies(control_plane, "hold", "hold-children", "hold-records")
+    return control_plane
+
+
+@pytest.fixture
+def admin(deployed: ControlPlane) -> Caller:
+    return Caller(deployed.kubeconfig)
+
+
+@pytest.fixture
+def place(admin: Caller) -> Place:
+    return Place(admin)

@@ -1,0 +1,238 @@
+"""Each rule of `plexsphere-hold-children` and `plexsphere-hold-records`, on a real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dev.controlplane import ControlPlane
+from function.contract import names
+from tests.e2e.deploy.holding import (
+    MACHINE,
+    SUBSTRATE,
+    Place,
+    await_refusal,
+    make_record,
+    refused,
+    release,
+)
+from tests.e2e.deploy.identity import (
+    BREAK_GLASS,
+    COLLECTOR,
+    CROSSPLANE,
+    MASTERS,
+    NAMESPACE_CONTROLLER,
+    RECONCILER,
+)
+
+pytestmark = pytest.mark.e2e
+
+PROVIDER = "system:serviceaccount:crossplane-system:provider-nop"
+FINALIZERS_OFF: dict[str, Any] = {"metadata": {"finalizers": None}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"propagationPolicy": "Background"}, id="background"),
+        pytest.param({"propagationPolicy": "Foreground"}, id="foreground"),
+        pytest.param({"propagationPolicy": "Orphan"}, id="orphan"),
+        pytest.param({"gracePeriodSeconds": 0}, id="force"),
+    ],
+)
+def test_child_is_not_deleted(place: Place, options: dict[str, Any]) -> None:
+    composite = f"pr-{uuid4()}"
+    child = place.machine(composite)
+
+    answer = place.admin.delete(child, **options)
+
+    assert refused(answer, "MachineProbe", composite, "delete the ProvisionedResource")
+    assert place.there(child)
+
+
+@pytest.mark.parametrize("user", [NAMESPACE_CONTROLLER, PROVIDER, "jane"])
+def test_child_is_not_deleted_by_other_accounts(place: Place, user: str) -> None:
+    child = place.machine()
+
+    answer = place.admin.as_user(user, MASTERS).delete(child)
+
+    assert refused(answer)
+    assert place.there(child)
+
+
+@pytest.mark.parametrize("user", [COLLECTOR, CROSSPLANE, RECONCILER])
+def test_child_is_deleted_by_exempt_accounts(place: Place, user: str) -> None:
+    child = place.machine()
+
+    answer = place.admin.as_user(user, MASTERS).delete(child)
+
+    assert answer.ok, answer.message
+    assert place.gone(child)
+
+
+def test_child_is_deleted_by_break_glass(place: Place) -> None:
+    child = place.machine()
+
+    answer = place.admin.as_user("jane", MASTERS, BREAK_GLASS).delete(child)
+
+    assert answer.ok, answer.message
+    assert place.gone(child)
+
+
+def test_child_is_not_deleted_with_its_collection(place: Place) -> None:
+    child = place.machine()
+
+    answer = place.admin.delete(place.all(MACHINE))
+
+    assert answer.status == 403
+    assert place.there(child)
+
+
+def test_child_outlives_the_deletion_of_its_namespace(
+    place: Place, control_plane: ControlPlane
+) -> None:
+    substrate = place.substrate()
+    child = place.machine(substrate.rpartition("/")[2], ownerReferences=place.owner(substrate))
+
+    assert place.admin.delete(place.path).ok
+
+    await_refusal(control_plane, NAMESPACE_CONTROLLER, place.all(MACHINE))
+    assert place.there(child)
+    assert place.admin.as_user(RECONCILER).delete(substrate).ok
+    place.await_gone(place.path)
+
+
+def test_child_goes_before_its_released_substrate(place: Place) -> None:
+    substrate = place.substrate()
+    child = place.machine(
+        substrate.rpartition("/")[2],
+        ownerReferences=place.owner(substrate),
+        finalizers=["example.org/provider"],
+    )
+    release(place, substrate)
+
+    answer = place.admin.as_user(CROSSPLANE, MASTERS).delete(
+        substrate, propagationPolicy="Foreground"
+    )
+
+    assert answer.ok, answer.message
+    assert not place.gone(child)
+    assert not place.gone(substrate)
+    assert place.admin.as_user(PROVIDER, MASTERS).patch(child, FINALIZERS_OFF).ok
+    place.await_gone(child)
+    place.await_gone(substrate)
+
+
+@pytest.mark.parametrize("value", [None, "web-1", f"pr-{uuid4()}"])
+@pytest.mark.parametrize("user", ["jane", PROVIDER])
+def test_composite_label_is_not_changed(place: Place, user: str, value: str | None) -> None:
+    child = place.machine()
+
+    answer = place.admin.as_user(user, MASTERS).patch(
+        child, {"metadata": {"labels": {names.CROSSPLANE_COMPOSITE: value}}}
+    )
+
+    assert refused(answer, names.CROSSPLANE_COMPOSITE, "Crossplane alone")
+
+
+@pytest.mark.parametrize("user", [COLLECTOR, CROSSPLANE, RECONCILER])
+def test_composite_label_is_taken_off_by_exempt_accounts(place: Place, user: str) -> None:
+    child = place.machine()
+
+    answer = place.admin.as_user(user, MASTERS).patch(
+        child, {"metadata": {"labels": {names.CROSSPLANE_COMPOSITE: None}}}
+    )
+
+    assert answer.ok, answer.message
+
+
+def test_child_is_not_cut_off_from_its_substrate(place: Place) -> None:
+    substrate = place.substrate()
+    owner = place.owner(substrate)
+    child = place.machine(substrate.rpartition("/")[2], ownerReferences=owner)
+    unblocking = [{**owner[0], "blockOwnerDeletion": False}]
+    elsewhere = [{**owner[0], "uid": str(uuid4())}]
+
+    for references in (None, unblocking, elsewhere):
+        answer = place.admin.patch(child, {"metadata": {"ownerReferences": references}})
+
+        assert refused(answer, "ownerReferences", "garbage collector")
+
+
+def test_child_gets_further_owners_from_anybody(place: Place) -> None:
+    substrate = place.substrate()
+    owner = place.owner(substrate)
+    child = place.machine(substrate.rpartition("/")[2], ownerReferences=owner)
+    further = {**place.owner(place.make(SUBSTRATE))[0], "controller": False}
+
+    answer = place.admin.patch(child, {"metadata": {"ownerReferences": [*owner, further]}})
+
+    assert answer.ok, answer.message
+
+
+def test_provider_works_on_a_child(place: Place) -> None:
+    child = place.machine(finalizers=["example.org/provider"])
+    body = {
+        "metadata": {"annotations": {"crossplane.io/external-name": "vm-1"}, "finalizers": None},
+        "spec": {"size": 1},
+    }
+
+    answer = place.admin.as_user(PROVIDER, MASTERS).patch(child, body)
+
+    assert answer.ok, answer.message
+
+
+@pytest.mark.parametrize("composite", ["web-1", "pr-web-1", "pr-0197b1a2"])
+def test_what_is_below_other_composites_is_free(place: Place, composite: str) -> None:
+    child = place.machine(composite)
+
+    answer = place.admin.delete(child)
+
+    assert answer.ok, answer.message
+
+
+@pytest.mark.parametrize("user", ["jane", CROSSPLANE, COLLECTOR, NAMESPACE_CONTROLLER])
+@pytest.mark.parametrize("deleted", [False, True], ids=["alive", "terminating"])
+def test_teardown_finalizer_is_not_taken_off(place: Place, user: str, deleted: bool) -> None:
+    record = make_record(place)
+    if deleted:
+        assert place.admin.delete(record).ok
+
+    answer = place.admin.as_user(user, MASTERS).patch(record, FINALIZERS_OFF)
+
+    assert refused(answer, names.FINALIZER, "reconciler alone")
+    assert not place.gone(record)
+
+
+def test_teardown_finalizer_is_taken_off_by_reconciler_and_break_glass(place: Place) -> None:
+    for caller in (place.admin.as_user(RECONCILER), place.admin.as_user("jane", BREAK_GLASS)):
+        record = make_record(place)
+        assert place.admin.delete(record).ok
+
+        answer = caller.patch(record, FINALIZERS_OFF)
+
+        assert answer.ok, answer.message
+        assert place.gone(record)
+
+
+def test_other_finalizers_of_a_record_come_and_go(place: Place) -> None:
+    record = make_record(place)
+
+    for finalizers in ([names.FINALIZER, "example.org/other"], [names.FINALIZER]):
+        answer = place.admin.patch(record, {"metadata": {"finalizers": finalizers}})
+
+        assert answer.ok, answer.message
+
+
+@pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Foreground"}])
+def test_record_is_deleted_by_anybody_and_waits(place: Place, options: dict[str, str]) -> None:
+    labels = {names.CROSSPLANE_COMPOSITE: f"pr-{uuid4()}"}
+    record = make_record(place, labels=labels)
+
+    answer = place.admin.delete(record, **options)
+
+    assert answer.ok, answer.message
+    assert not place.gone(record)
+    assert not place.there(record)

@@ -1,0 +1,529 @@
+"""The way of one resource, as the pure function answers each of its moments."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from function.compose.facts import Outcome, Ttl
+from function.contract import names
+from function.contract.conditions import ConditionType
+from tests.unit.function import given
+
+ADMITTED = ConditionType.ADMITTED
+INJECTED = ConditionType.BOOTSTRAP_INJECTED
+REGISTERED = ConditionType.NODE_REGISTERED
+FAILED = ConditionType.PROVISIONING_FAILED
+
+NODE = {"id": "n-1", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
+
+
+def said(outcome: Outcome, kind: ConditionType) -> tuple[bool | None, str]:
+    found = given.verdict(outcome, kind)
+    return found.status, found.reason
+
+
+def manifest(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.substrate is not None
+    return outcome.substrate.manifest
+
+
+def born() -> Outcome:
+    return given.answer(
+        resources={"record": given.record(given.status())},
+        found=given.required(token=given.secret(), substrate=None),
+    )
+
+
+def alive(*conditions: dict[str, Any], **status: Any) -> Outcome:
+    return given.answer(
+        resources={
+            "record": given.record(given.status(**status)),
+            "substrate": given.substrate(*conditions),
+        }
+    )
+
+
+def test_a_new_xr_composes_the_record_alone() -> None:
+    outcome = given.answer()
+
+    assert outcome.record is not None
+    assert outcome.substrate is None
+    assert not outcome.ready
+    assert outcome.ttl is Ttl.STEADY
+    assert said(outcome, ADMITTED) == (None, "WaitingForReconciler")
+    assert said(outcome, INJECTED) == (False, "WaitingForReconciler")
+
+
+def test_the_record_is_what_the_contract_shows() -> None:
+    outcome = given.answer()
+
+    assert outcome.record is not None
+    assert outcome.record.manifest == {
+        "apiVersion": "provisioning.plexsphere.com/v1alpha1",
+        "kind": "ProvisioningRecord",
+        "metadata": {
+            "name": given.RECORD,
+            "namespace": given.NAMESPACE,
+            "labels": {"provisioning.plexsphere.com/xr": "web-1"},
+            "finalizers": ["provisioning.plexsphere.com/teardown"],
+        },
+        "spec": {
+            "declaration": given.declaration(),
+            "substrate": [],
+            "observed": {"exists": False, "ready": False, "failed": False, "reason": ""},
+        },
+    }
+
+
+def test_an_accepted_record_with_its_token_gives_birth() -> None:
+    outcome = born()
+
+    made = manifest(outcome)
+    assert made["apiVersion"] == "blueprints.plexsphere.com/v1alpha1"
+    assert made["kind"] == "XGenericVM"
+    assert made["metadata"] == {
+        "name": given.XR_NAME,
+        "namespace": given.NAMESPACE,
+        "labels": {names.LABEL_HOLD: "true", names.LABEL_RECORD: given.RECORD},
+        "annotations": {names.ANNOTATION_GENERATION: "1"},
+    }
+    assert made["spec"]["parameters"] == given.declaration()["parameters"]
+    assert made["spec"]["cloudTags"] == {"platform_env": "prod", "team": "checkout"}
+    assert given.TOKEN in made["spec"]["userData"]
+    assert said(outcome, INJECTED) == (True, "Injected")
+    assert said(outcome, REGISTERED) == (False, "WaitingForRegistration")
+    assert outcome.status == {
+        "phase": "Provisioning",
+        "provisionedResourceID": given.ID,
+        "xrName": given.XR_NAME,
+    }
+
+
+def test_the_record_names_the_substrate_when_its_name_is_known() -> None:
+    outcome = born()
+
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["substrate"] == [
+        {
+            "apiVersion": "blueprints.plexsphere.com/v1alpha1",
+            "kind": "XGenericVM",
+            "name": given.XR_NAME,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "secret", "ttl"),
+    [
+        ({"secretRef": {"name": "s"}, "generation": 1, "state": "Issued"}, None, Ttl.WAITING),
+        ({"generation": 0, "state": "None"}, None, Ttl.STEADY),
+        (
+            {"secretRef": {"name": "s"}, "generation": 2, "state": "Issued"},
+            given.secret(generation=1),
+            Ttl.WAITING,
+        ),
+        (
+            {"secretRef": {"name": "s"}, "generation": 1, "state": "Consumed"},
+            given.secret(generation=1),
+            Ttl.WAITING,
+        ),
+    ],
+    ids=["secret absent", "no secret named", "another generation", "already consumed"],
+)
+def test_without_a_live_token_nothing_is_created(
+    bootstrap: dict[str, Any], secret: dict[str, Any] | None, ttl: Ttl
+) -> None:
+    outcome = given.answer(
+        resources={"record": given.record(given.status(bootstrap=bootstrap))},
+        found=given.required(token=secret, substrate=None),
+    )
+
+    assert outcome.substrate is None
+    assert outcome.record is not None
+    assert said(outcome, INJECTED) == (False, "WaitingForToken")
+    assert outcome.ttl is ttl
+
+
+def test_a_secret_of_another_type_is_no_token() -> None:
+    foreign = given.secret() | {"type": "Opaque"}
+
+    outcome = given.answer(
+        resources={"record": given.record(given.status())},
+        found=given.required(token=foreign, substrate=None),
+    )
+
+    assert outcome.substrate is None
+
+
+def test_bootstrap_fields_are_sticky_and_the_rest_is_rendered_anew() -> None:
+    accepted = given.declaration(
+        parameters={"region": "fsn1", "instanceType": "big", "diskSizeGb": 80}, labels={"a": "b"}
+    )
+
+    outcome = alive(accepted=accepted, bootstrap={"generation": 1, "state": "Consumed"})
+
+    made = manifest(outcome)
+    assert made["spec"] == {
+        "parameters": {"region": "fsn1", "instanceType": "big", "diskSizeGb": 80},
+        "cloudTags": {"a": "b"},
+        "userData": given.substrate()["spec"]["userData"],
+    }
+    assert made["metadata"]["annotations"] == {names.ANNOTATION_GENERATION: "1"}
+
+
+def test_an_edit_waits_for_the_reconciler() -> None:
+    edited = given.xr(parameters={"region": "fsn1"})
+
+    outcome = given.answer(
+        edited,
+        resources={"record": given.record(given.status()), "substrate": given.substrate()},
+    )
+
+    assert manifest(outcome)["spec"]["parameters"]["region"] == "nbg1"
+    assert outcome.record is not None
+    declared = outcome.record.manifest["spec"]["declaration"]
+    assert declared["parameters"]["region"] == "fsn1"
+
+
+def test_kind_and_name_come_from_the_observed_object() -> None:
+    observed = given.substrate() | {"kind": "XOlderVM"}
+
+    outcome = given.answer(
+        resources={"record": given.record(given.status()), "substrate": observed}
+    )
+
+    assert manifest(outcome)["kind"] == "XOlderVM"
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["substrate"][0]["kind"] == "XOlderVM"
+
+
+def test_what_others_wrote_on_the_substrate_is_never_returned() -> None:
+    observed = given.substrate()
+    observed["metadata"]["annotations"][names.ANNOTATION_RELEASED] = "true"
+
+    outcome = given.answer(
+        resources={"record": given.record(given.status()), "substrate": observed}
+    )
+
+    made = manifest(outcome)
+    assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
+    assert set(made["metadata"]) == {"name", "namespace", "labels", "annotations"}
+    assert set(made["metadata"]["labels"]) == {names.LABEL_HOLD, names.LABEL_RECORD}
+    assert set(made["metadata"]["annotations"]) == {names.ANNOTATION_GENERATION}
+    assert "crossplane" not in made["spec"]
+
+
+def test_a_lost_generation_stamp_is_remembered_by_the_record() -> None:
+    observed = given.substrate()
+    del observed["metadata"]["annotations"][names.ANNOTATION_GENERATION]
+    held = given.record(given.status())
+    held["spec"]["observed"] = {"exists": True, "bootstrapGeneration": 1}
+
+    outcome = given.answer(resources={"record": held, "substrate": observed})
+
+    annotations = manifest(outcome)["metadata"]["annotations"]
+    assert annotations == {names.ANNOTATION_GENERATION: "1"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status", "ready"),
+    [
+        ([given.READY], {"node": NODE, "phase": "Ready"}, True),
+        ([given.READY], {"phase": "Ready"}, True),
+        ([given.READY], {"node": NODE, "phase": "Enrolling"}, True),
+        ([given.READY], {"phase": "Enrolling"}, False),
+        ([], {"node": NODE, "phase": "Ready"}, False),
+        ([given.condition("Ready", "Unknown")], {"node": NODE, "phase": "Ready"}, False),
+    ],
+)
+def test_the_composite_is_ready_once_substrate_and_node_are(
+    conditions: list[dict[str, Any]], status: dict[str, Any], ready: bool
+) -> None:
+    outcome = alive(*conditions, **status)
+
+    assert outcome.ready is ready
+    assert outcome.record is not None
+    assert outcome.record.ready is (status["phase"] == "Ready")
+
+
+def test_the_node_shows_in_the_status() -> None:
+    outcome = alive(given.READY, node=NODE, phase="Ready")
+
+    assert outcome.status["node"] == {"id": "n-1", "meshIP": "100.64.0.7"}
+    assert said(outcome, REGISTERED) == (True, "Registered")
+
+
+def test_the_observed_facts_reach_the_record() -> None:
+    broken = given.condition("ProvisioningFailed", "True", "QuotaExceeded", "no more servers")
+
+    outcome = alive(given.READY, broken)
+
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"] == {
+        "exists": True,
+        "ready": True,
+        "failed": True,
+        "reason": "QuotaExceeded: no more servers",
+        "bootstrapGeneration": 1,
+    }
+    assert said(outcome, FAILED) == (True, "QuotaExceeded")
+
+
+@pytest.mark.parametrize("state", ["Unknown", "False"])
+def test_only_a_true_failure_is_one(state: str) -> None:
+    outcome = alive(given.condition("ProvisioningFailed", state, "FatalError", "x"))
+
+    assert said(outcome, FAILED) == (False, "NotFailed")
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"]["failed"] is False
+
+
+def test_a_token_in_a_providers_message_is_redacted() -> None:
+    quoted = given.condition("ProvisioningFailed", "True", "Bad", f"user data {given.TOKEN} bad")
+
+    outcome = alive(quoted)
+
+    assert outcome.record is not None
+    assert given.TOKEN not in str(outcome.record.manifest)
+    assert given.TOKEN not in given.verdict(outcome, FAILED).message
+
+
+def test_a_failed_phase_is_told() -> None:
+    stalled = given.condition("Stalled", "True", "Failed", "the cloud refused it")
+
+    outcome = alive(phase="Failed", conditions=[stalled])
+
+    failed = given.verdict(outcome, FAILED)
+    assert (failed.status, failed.reason) == (True, "Failed")
+    assert failed.message == "the cloud refused it"
+
+
+def test_absent_drops_the_substrate_and_keeps_the_record() -> None:
+    outcome = alive(given.READY, substrate="Absent", phase="Deprovisioning")
+
+    assert outcome.substrate is None
+    assert outcome.record is not None
+    assert not outcome.ready
+    assert said(outcome, INJECTED) == (False, "Deprovisioning")
+    assert outcome.record.manifest["spec"]["observed"]["exists"] is True
+
+
+def test_an_absent_record_keeps_naming_what_it_protected() -> None:
+    held = given.record(given.status(substrate="Absent"))
+    held["spec"]["substrate"] = [{"apiVersion": "b/v1", "kind": "X", "name": given.XR_NAME}]
+
+    outcome = given.answer(resources={"record": held})
+
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["substrate"] == held["spec"]["substrate"]
+    assert outcome.record.manifest["spec"]["observed"]["exists"] is False
+
+
+def test_a_terminating_record_keeps_the_substrate_and_its_finalizer() -> None:
+    going = given.record(given.status(), deletionTimestamp="2026-01-01T00:00:00Z")
+
+    outcome = given.answer(resources={"record": going, "substrate": given.substrate()})
+
+    assert outcome.substrate is not None
+    assert outcome.record is not None
+    assert outcome.record.manifest["metadata"]["finalizers"] == [names.FINALIZER]
+    assert not outcome.ready
+
+
+def test_a_terminating_record_creates_nothing() -> None:
+    going = given.record(given.status(), deletionTimestamp="2026-01-01T00:00:00Z")
+
+    outcome = given.answer(
+        resources={"record": going}, found=given.required(token=given.secret(), substrate=None)
+    )
+
+    assert outcome.substrate is None
+    assert "token" not in outcome.requirements
+    assert "substrate" not in outcome.requirements
+
+
+def test_a_terminating_record_adopts_nothing() -> None:
+    going = given.record(given.status(), deletionTimestamp="2026-01-01T00:00:00Z")
+
+    outcome = given.answer(
+        resources={"record": going}, found=given.required(substrate=given.substrate())
+    )
+
+    assert outcome.substrate is None
+
+
+def test_a_finalizer_is_not_put_back_on_a_terminating_record() -> None:
+    going = given.record(given.status(), deletionTimestamp="2026-01-01T00:00:00Z")
+    going["metadata"]["finalizers"] = ["foregroundDeletion"]
+
+    outcome = given.answer(resources={"record": going})
+
+    assert outcome.record is not None
+    assert "finalizers" not in outcome.record.manifest["metadata"]
+
+
+def test_a_vanished_record_leaves_the_substrate_and_comes_again() -> None:
+    outcome = given.answer(resources={"substrate": given.substrate()})
+
+    assert outcome.substrate is not None
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"]["exists"] is True
+    assert outcome.record.manifest["spec"]["substrate"][0]["name"] == given.XR_NAME
+
+
+def test_an_orphaned_substrate_is_adopted_without_its_token() -> None:
+    outcome = given.answer(
+        resources={
+            "record": given.record(given.status(bootstrap={"generation": 1, "state": "Consumed"}))
+        },
+        found=given.required(substrate=given.substrate(given.READY)),
+    )
+
+    assert manifest(outcome)["spec"]["userData"] == given.substrate()["spec"]["userData"]
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"]["exists"] is True
+
+
+def test_what_is_there_is_looked_for_before_anything_is_created() -> None:
+    held = given.record(given.status())
+    held["spec"]["observed"] = {"exists": True, "ready": True, "failed": False, "reason": ""}
+
+    outcome = given.answer(resources={"record": held}, found=given.required(token=given.secret()))
+
+    assert outcome.substrate is None
+    assert outcome.requirements["substrate"].name == given.XR_NAME
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"] == held["spec"]["observed"]
+
+
+def test_a_substrate_that_is_going_is_not_adopted() -> None:
+    going = given.substrate()
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    outcome = given.answer(
+        resources={"record": given.record(given.status())},
+        found=given.required(token=given.secret(), substrate=going),
+    )
+
+    assert outcome.substrate is None
+    assert said(outcome, INJECTED) == (False, "WaitingForSubstrate")
+    assert outcome.ttl is Ttl.WAITING
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"]["exists"] is True
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        given.condition("Stalled", "True", "SubstrateLost", "the old node may still run"),
+        given.condition("Admitted", "False", "CredentialNotAllowed", "the Project may not use it"),
+    ],
+)
+def test_the_reconciler_can_hold_a_birth_back(condition: dict[str, Any]) -> None:
+    outcome = given.answer(
+        resources={"record": given.record(given.status(conditions=[condition]))},
+        found=given.required(token=given.secret(), substrate=None),
+    )
+
+    assert outcome.substrate is None
+    assert said(outcome, INJECTED)[0] is False
+
+
+def test_the_reconcilers_refusal_shows_on_the_xr() -> None:
+    refusal = given.condition("Admitted", "False", "CredentialNotAllowed", "not for this Project")
+
+    outcome = given.answer(resources={"record": given.record({"conditions": [refusal]})})
+
+    admitted = given.verdict(outcome, ADMITTED)
+    assert (admitted.status, admitted.reason) == (False, "CredentialNotAllowed")
+    assert admitted.message == "not for this Project"
+
+
+def test_a_stalled_record_says_why_it_is_not_accepted() -> None:
+    stalled = given.condition("Stalled", "True", "HoldPoliciesMissing", "no hold policy")
+
+    outcome = given.answer(resources={"record": given.record({"conditions": [stalled]})})
+
+    assert said(outcome, ADMITTED) == (None, "HoldPoliciesMissing")
+    assert said(outcome, INJECTED) == (False, "HoldPoliciesMissing")
+
+
+def test_a_standalone_resource_needs_no_token_and_no_node() -> None:
+    accepted = given.declaration(meshRole="standalone", injectionStrategy="provider-secret")
+    role = {"meshRole": "standalone", "injectionStrategy": "provider-secret"}
+    found = given.required(blueprint=given.blueprint(**role))
+    status = given.status(accepted=accepted, bootstrap={"generation": 0, "state": "None"})
+
+    born = given.answer(
+        resources={"record": given.record(status)}, found={**found, "substrate": None}
+    )
+    ready = given.answer(
+        resources={
+            "record": given.record(status),
+            "substrate": given.substrate(given.READY, userData=None),
+        },
+        found=found,
+    )
+
+    assert "annotations" not in manifest(born)["metadata"]
+    assert "userData" not in manifest(born)["spec"]
+    assert "token" not in born.requirements
+    assert ready.ready
+    assert said(ready, INJECTED) == (False, "NotExpected")
+    assert said(ready, REGISTERED) == (False, "NotExpected")
+
+
+def test_every_answer_gives_all_four_conditions_with_reason_and_message() -> None:
+    moments = [given.answer(), born(), alive(), alive(substrate="Absent"), given.answer(found={})]
+
+    for outcome in moments:
+        assert [each.type for each in outcome.verdicts] == [ADMITTED, INJECTED, REGISTERED, FAILED]
+        assert all(each.reason and each.message for each in outcome.verdicts)
+
+
+def test_a_providers_odd_reason_becomes_a_legal_one() -> None:
+    outcome = alive(given.condition("ProvisioningFailed", "True", "not a reason!", ""))
+
+    failed = given.verdict(outcome, FAILED)
+    assert failed.reason == "ProvisioningFailed"
+    assert failed.message
+
+
+def test_its_own_output_fed_back_changes_nothing() -> None:
+    first = born()
+    record = given.record(given.status())
+    assert first.record is not None
+    record["spec"] = copy.deepcopy(first.record.manifest["spec"])
+    substrate = copy.deepcopy(manifest(first))
+
+    second = given.answer(resources={"record": record, "substrate": substrate})
+    assert second.record is not None
+    record["spec"] = copy.deepcopy(second.record.manifest["spec"])
+    third = given.answer(resources={"record": record, "substrate": manifest(second)})
+
+    assert manifest(second) == manifest(first)
+    assert third == second
+
+
+def test_requirements_do_not_change_once_everything_is_resolved() -> None:
+    record = {"record": given.record(given.status())}
+
+    first = given.answer(resources=record, found={})
+    second = given.answer(
+        resources=record,
+        found={
+            "blueprint": given.blueprint(),
+            "credential": given.credential(),
+            "token": given.secret(),
+        },
+    )
+    third = given.answer(
+        resources=record, found=given.required(token=given.secret(), substrate=None)
+    )
+
+    assert set(first.requirements) == {"blueprint", "credential", "token"}
+    assert set(second.requirements) == {"blueprint", "credential", "token", "cloud", "substrate"}
+    assert third.requirements == second.requirements

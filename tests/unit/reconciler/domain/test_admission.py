@@ -1,0 +1,75 @@
+"""What is refused, with its reason, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.contract.record import Declaration
+from reconciler.domain.broker.admission import judge
+from reconciler.domain.broker.errors import BrokerError, RefusedError
+from tests.unit.reconciler.samples import BLUEPRINT, CLOUD, CREDENTIAL, DECLARATION
+
+
+def _judged(declaration: Declaration = DECLARATION, **views: Any) -> str:
+    given = {"blueprint": BLUEPRINT, "credential": CREDENTIAL, "cloud": CLOUD, **views}
+    try:
+        judge(declaration, project=given.pop("project", "shop"), **given)
+    except RefusedError as error:
+        return error.shown_reason
+    except BrokerError as error:
+        return error.code
+    return "accepted"
+
+
+def _declared(**changes: Any) -> Declaration:
+    return DECLARATION.model_copy(update=changes)
+
+
+def test_a_good_declaration_is_accepted() -> None:
+    assert _judged() == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("views", "answer"),
+    [
+        ({"blueprint": None}, "ErrBlueprintNotFound"),
+        ({"credential": None, "cloud": None}, "ErrCredentialNotFound"),
+        ({"cloud": None}, "ErrCloudNotFound"),
+        ({"project": "other"}, "CredentialNotAllowed"),
+        (
+            {"blueprint": BLUEPRINT.model_copy(
+                update={"xr": BLUEPRINT.xr.model_copy(update={"scope": "Cluster"})})},
+            "UnsupportedBlueprint",
+        ),
+        ({"cloud": CLOUD.model_copy(update={"provider": "aws"})}, "UnsupportedBlueprint"),
+    ],
+)  # fmt: skip
+def test_each_missing_or_foreign_view_has_its_answer(views: dict[str, Any], answer: str) -> None:
+    assert _judged(**views) == answer
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"region": 7, "diskSizeGb": 40},
+        {"region": "nbg1", "diskSizeGb": "40"},
+        {"region": "nbg1", "diskSizeGb": 40, "colour": "red"},
+        {"region": "nbg1", "diskSizeGb": 40, "helmValues": "x"},
+        {"region": "nbg1", "diskSizeGb": 40, "providerSecret": "x"},
+        {"region": "nbg1"},
+    ],
+)
+def test_parameters_must_be_complete_and_exactly_the_schema(parameters: dict[str, Any]) -> None:
+    assert _judged(_declared(parameters=parameters)) == "ErrParameterValuesInvalid"
+
+
+def test_a_declaration_that_contradicts_the_blueprint_is_refused() -> None:
+    assert _judged(_declared(mesh_role="standalone")) == "InvalidInput"
+
+
+def test_a_refusal_names_field_and_rule() -> None:
+    with pytest.raises(BrokerError, match=r"spec\.cloudCredentialRef\.name: Project 'other'"):
+        judge(DECLARATION, project="other", blueprint=BLUEPRINT, credential=CREDENTIAL, cloud=CLOUD)

@@ -1,0 +1,117 @@
+"""The state machine, over every input there is: eight phases and an unknown one, 16 facts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from function.contract.strategy import Phase
+from reconciler.domain.broker.phase import TEARDOWN, Action, ObservedXR, is_teardown, next_phase
+
+UNKNOWN = "Hibernating"
+PHASES = [*(phase.value for phase in Phase), UNKNOWN]
+OBSERVATIONS = [
+    ObservedXR(exists=exists, ready=ready, failed=failed, node_registered=node)
+    for exists, ready, failed, node in product((False, True), repeat=4)
+]
+EVERYTHING = [(phase, seen) for phase in PHASES for seen in OBSERVATIONS]
+CONVERGING = [(p, seen) for p, seen in EVERYTHING if p not in TEARDOWN and p != Phase.FAILED]
+
+
+def test_the_table_has_every_combination() -> None:
+    assert len(EVERYTHING) == 9 * 16
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_every_pair_maps_to_a_closed_result_with_a_reason(phase: str, seen: ObservedXR) -> None:
+    decision = next_phase(phase, seen)
+
+    assert decision.phase in Phase
+    assert decision.action in Action
+    assert decision.reason
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_deciding_twice_on_one_observation_is_deciding_once(phase: str, seen: ObservedXR) -> None:
+    once = next_phase(phase, seen)
+
+    assert next_phase(once.phase, seen).phase is once.phase
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_a_registered_node_is_never_behind_a_deleted_substrate(
+    phase: str, seen: ObservedXR
+) -> None:
+    decision = next_phase(phase, seen)
+
+    assert not (decision.action is Action.DELETE_SUBSTRATE and seen.node_registered)
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_teardown_never_leads_back(phase: str, seen: ObservedXR) -> None:
+    if phase in TEARDOWN:
+        assert is_teardown(next_phase(phase, seen).phase)
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_teardown_actions_belong_to_teardown_phases(phase: str, seen: ObservedXR) -> None:
+    decision = next_phase(phase, seen)
+
+    destructive = decision.action in (Action.DEREGISTER_NODE, Action.DELETE_SUBSTRATE)
+    assert destructive <= is_teardown(decision.phase)
+
+
+@pytest.mark.parametrize("seen", OBSERVATIONS)
+@pytest.mark.parametrize("sink", [Phase.FAILED, Phase.DELETED])
+def test_sinks_are_sticky(sink: Phase, seen: ObservedXR) -> None:
+    decision = next_phase(sink, seen)
+
+    assert (decision.action, decision.phase) == (Action.NOOP, sink)
+
+
+@pytest.mark.parametrize(("phase", "seen"), CONVERGING)
+def test_terminal_failure_comes_first(phase: str, seen: ObservedXR) -> None:
+    assert (next_phase(phase, seen).phase is Phase.FAILED) == seen.failed
+
+
+@pytest.mark.parametrize("seen", OBSERVATIONS)
+def test_an_unknown_phase_counts_as_pending(seen: ObservedXR) -> None:
+    assert next_phase(UNKNOWN, seen) == next_phase(Phase.PENDING, seen)
+
+
+@pytest.mark.parametrize(("phase", "seen"), CONVERGING)
+def test_the_converge_arm_reads_no_phase(phase: str, seen: ObservedXR) -> None:
+    assert next_phase(phase, seen) == next_phase(Phase.PENDING, seen)
+
+
+@pytest.mark.parametrize(
+    ("reason", "phase", "facts", "action", "then"),
+    [
+        ("nothing there yet", "Pending", (0, 0, 0, 0), "Apply", "Pending"),
+        ("a node before its substrate", "Pending", (0, 0, 0, 1), "Apply", "Pending"),
+        ("the cloud works", "Pending", (1, 0, 0, 0), "Apply", "Provisioning"),
+        ("it runs, nobody home", "Provisioning", (1, 1, 0, 0), "Apply", "Enrolling"),
+        ("enrolled", "Enrolling", (1, 1, 0, 1), "Noop", "Ready"),
+        ("quota refused", "Provisioning", (1, 0, 1, 0), "Noop", "Failed"),
+        ("deleted out of band", "Ready", (0, 0, 0, 1), "Apply", "Pending"),
+        ("the node first", "Deregistering", (1, 1, 0, 1), "DeregisterNode", "Deregistering"),
+        ("also when the XR is gone", "Deregistering", (0, 0, 0, 1), "DeregisterNode",
+         "Deregistering"),
+        ("a node came late", "Deprovisioning", (1, 1, 0, 1), "DeregisterNode", "Deregistering"),
+        ("then the substrate", "Deregistering", (1, 1, 0, 0), "DeleteSubstrate",
+         "Deprovisioning"),
+        ("a failed one goes as well", "Deprovisioning", (1, 0, 1, 0), "DeleteSubstrate",
+         "Deprovisioning"),
+        ("gone", "Deprovisioning", (0, 0, 0, 0), "Noop", "Deleted"),
+    ],
+)  # fmt: skip
+def test_the_rows_people_read(
+    reason: str, phase: str, facts: tuple[int, int, int, int], action: str, then: str
+) -> None:
+    exists, ready, failed, node = map(bool, facts)
+    seen = ObservedXR(exists=exists, ready=ready, failed=failed, node_registered=node)
+
+    decision = next_phase(phase, seen)
+
+    assert (decision.action.value, decision.phase.value) == (action, then), reason

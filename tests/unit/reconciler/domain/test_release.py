@@ -1,0 +1,33 @@
+"""Who deletes the substrate, over all 16 states of an XR."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from reconciler.domain.broker.release import Release, XRFacts, next_release
+
+EVERYTHING = [
+    XRFacts(exists=exists, terminating=terminating, composing_finalizer=finalizer, paused=paused)
+    for exists, terminating, finalizer, paused in product((False, True), repeat=4)
+]
+
+
+@pytest.mark.parametrize("xr", EVERYTHING)
+def test_crossplane_drops_only_what_it_still_composes(xr: XRFacts) -> None:
+    composing = xr.exists and not xr.terminating and not xr.paused
+
+    assert (next_release(xr) is Release.LET_CROSSPLANE_DROP) == composing
+
+
+@pytest.mark.parametrize("xr", EVERYTHING)
+def test_nobody_deletes_while_a_pipeline_run_may_be_in_flight(xr: XRFacts) -> None:
+    in_flight = xr.exists and xr.terminating and xr.composing_finalizer and not xr.paused
+
+    assert (next_release(xr) is Release.WAIT_FOR_CROSSPLANE) == in_flight
+
+
+@pytest.mark.parametrize("xr", EVERYTHING)
+def test_exactly_one_actor_is_named(xr: XRFacts) -> None:
+    assert next_release(xr) in Release
