@@ -25,6 +25,13 @@ FROM plexsphere.nodes n JOIN plexsphere.provisioned_resources r
 ORDER BY n.registered_at
 """
 
+_TOKENS = """
+SELECT t.issued_at, t.revoked_at, r.xr_name
+FROM plexsphere.bootstrap_tokens t JOIN plexsphere.provisioned_resources r
+  ON r.id = t.provisioned_resource_id
+ORDER BY t.issued_at
+"""
+
 HELD = frozenset({"xgenericvms", "machines", "provisioningrecords", "provisionedresources"})
 """Plurals whose deletes the timeline shows."""
 
@@ -56,6 +63,7 @@ async def _from_postgres(dsn: str) -> list[Fact]:
     try:
         events = await connection.fetch(_EVENTS)
         nodes = await connection.fetch(_NODES)
+        tokens = await connection.fetch(_TOKENS)
     except asyncpg.UndefinedTableError:
         return []
     finally:
@@ -65,11 +73,18 @@ async def _from_postgres(dsn: str) -> list[Fact]:
         for row in events
     ]
     for row in nodes:
-        for column, what in (("registered_at", "registered"), ("deregistered_at", "deregistered")):
-            if row[column] is not None:
-                subject = row["xr_name"]
-                facts.append(Fact(at=row[column], source="mesh", what=what, subject=subject))
+        facts += _moments(row, registered_at="registered", deregistered_at="deregistered")
+    for row in tokens:
+        facts += _moments(row, issued_at="token issued", revoked_at="token revoked")
     return facts
+
+
+def _moments(row: asyncpg.Record, **columns: str) -> list[Fact]:
+    return [
+        Fact(at=row[column], source="mesh", what=what, subject=row["xr_name"])
+        for column, what in columns.items()
+        if row[column] is not None
+    ]
 
 
 def from_cloud(root: Path) -> list[Fact]:

@@ -176,7 +176,8 @@ def _compose(rsp: fnv1.RunFunctionResponse, name: str, composed: Composed | None
     if composed is None:
         return
     desired = rsp.desired.resources[name]
-    desired.resource.CopyFrom(resource.dict_to_struct(composed.manifest))
+    desired.Clear()
+    resource.update(desired, composed.manifest)
     desired.ready = fnv1.READY_TRUE if composed.ready else fnv1.READY_FALSE
 
 

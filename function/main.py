@@ -12,7 +12,7 @@ import signal
 import socket
 import ssl
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import grpc
@@ -23,6 +23,7 @@ from function.__version__ import __version__
 from function.fn import FunctionRunner
 
 _MEBIBYTE: Final = 1024 * 1024
+_LAST_PORT: Final = 65_535
 _CERTIFICATES: Final = ("tls.crt", "tls.key", "ca.crt")
 
 
@@ -82,24 +83,26 @@ def _claim(address: str) -> None:
         ClickException: No address of the host can be bound.
     """
     host, _, port = address.rpartition(":")
-    fault: Exception | None = None
-    try:
-        found = socket.getaddrinfo(
-            host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except (OSError, ValueError) as error:
-        found, fault = [], error
+    detail = "no such port"
+    found: list[Any] = []
+    # glibc takes 99999 for 34463 without a word.
+    if port.isascii() and port.isdigit() and int(port[:6]) <= _LAST_PORT:
+        try:
+            found = socket.getaddrinfo(
+                host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+        except (OSError, UnicodeError):
+            detail = "no such host"
     for family, kind, protocol, _, endpoint in found:
         try:
             with socket.socket(family, kind, protocol) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(endpoint)
                 return
-        except (OSError, OverflowError) as error:
-            fault = error
-    detail = fault.strerror if isinstance(fault, OSError) else "no such address"
+        except OSError as error:
+            detail = str(error.strerror)
     message = f"cannot serve: cannot listen on {address}: {detail}"
-    raise click.ClickException(message) from fault
+    raise click.ClickException(message)
 
 
 def _interrupt_like_terminate() -> None:

@@ -68,18 +68,20 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
     """
     facts = _previewed(given) if given.preview else given
     judged = _judged(facts)
-    phase = facts.status.phase
+    record_composed = substrate_composed = None
     manifest = None if judged.stage is Stage.REFUSED else record.manifest(facts)
-    live_ready = judged.live is not None and _is_ready(judged.live)
-    composed = None
+    if manifest is not None:
+        ready = facts.status.phase is Phase.READY
+        record_composed = Composed(manifest=manifest, ready=ready)
     if judged.composed is not None:
-        composed = Composed(manifest=dict(judged.composed), ready=live_ready)
+        ready = judged.live is not None and _is_ready(judged.live)
+        substrate_composed = Composed(manifest=dict(judged.composed), ready=ready)
     return Outcome(
-        record=None
-        if manifest is None
-        else Composed(manifest=manifest, ready=phase is Phase.READY),
-        substrate=composed,
-        ready=composed is not None and composed.ready and _enrolled(facts, judged.stage),
+        record=record_composed,
+        substrate=substrate_composed,
+        ready=substrate_composed is not None
+        and substrate_composed.ready
+        and _enrolled(facts, judged.stage),
         verdicts=verdicts(facts, judged),
         status=_xr_status(facts.status),
         ttl=_ttl(facts, judged.stage),
@@ -110,14 +112,12 @@ def situation(facts: Facts) -> stage.Situation:
 def _judged(facts: Facts) -> Judged:
     chosen = stage.stage_of(situation(facts))
     live = substrate.in_sight(facts)
-    composed: dict[str, Any] | None = None
     try:
         composed = _composed(facts, chosen, live)
     except ContractError as error:
-        if live is not None:
-            composed = substrate.kept(facts, live)
-            return Judged(stage=chosen, composed=composed, live=live, withheld=None)
-        return Judged(stage=Stage.WITHHELD, composed=None, live=None, withheld=error)
+        if live is None:
+            return Judged(stage=Stage.WITHHELD, composed=None, live=None, withheld=error)
+        composed = substrate.kept(facts, live)
     return Judged(stage=chosen, composed=composed, live=live, withheld=None)
 
 
@@ -175,11 +175,14 @@ def _first(strong: Enrolment, weak: Enrolment) -> Enrolment:
 
 
 def _held(facts: Facts) -> bool:
+    """Whether the reconciler refused the declaration or fears a substrate was lost."""
     admitted = said(facts, ConditionType.ADMITTED)
+    if admitted is not None and admitted.status == "False":
+        return True
     stalled = said(facts, ConditionType.STALLED)
-    refused = admitted is not None and admitted.status == "False"
-    lost = stalled is not None and stalled.status == "True"
-    return refused or (lost and stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST)
+    return (
+        stalled is not None and stalled.status == "True" and stalled.reason == Reason.SUBSTRATE_LOST
+    )
 
 
 def _token_state(facts: Facts) -> TokenState:

@@ -30,7 +30,10 @@ class _Dumper(yaml.SafeDumper):
 
 def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style: str | None = "'"
-    if "\n" in value:
+    if not all(character == "\n" or character.isprintable() for character in value):
+        # Some readers take further characters, such as U+0085, for line ends.
+        style = '"'
+    elif "\n" in value:
         style = "|"
     elif _PLAIN.fullmatch(value) and value.lower() not in _AMBIGUOUS:
         style = None

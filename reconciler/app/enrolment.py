@@ -187,7 +187,7 @@ class Enrolment:
                     )
                     await transaction.admit(request, node)
             mesh = await transaction.mesh(token.domain_id, node_id=node_id)
-        registered = Registered(node_id=node_id, nsk=node_key.text(nsk), mesh=mesh)
+        registered = Registered(node_id=node_id, nsk=nsk, mesh=mesh)
         return _Outcome(answer=registered, facts=facts)
 
     async def _audit(

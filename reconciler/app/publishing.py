@@ -34,7 +34,7 @@ class Publisher:
         rendered = status.render(
             view.status, facts, generation=view.generation, now=self._clock.now()
         )
-        if rendered != view.status:
+        if not _says_the_same(view.status, rendered):
             await self._cluster.write_status(view.raw, rendered)
 
     async def unreadable(self, raw: dict[str, Any], error: ContractError) -> None:
@@ -58,6 +58,29 @@ class Publisher:
         await self._cluster.record_event(
             view.raw, reason=phase.value, message=message, warning=phase is Phase.FAILED
         )
+
+
+_AT_REST = frozenset({Phase.READY.value, Phase.FAILED.value, None})
+
+
+def _says_the_same(written: dict[str, Any], rendered: dict[str, Any]) -> bool:
+    """Tell whether a write would tell people or the function anything new.
+
+    While a record is on its way, a newer `observedGeneration` alone is not news: it would
+    cost the XR two tokens of Crossplane's breaker (burst 100, one a second), and a whole
+    life must fit several times. At rest it is written, because kstatus reads it.
+    """
+    if rendered.get("phase") in _AT_REST:
+        return written == rendered
+    return _timeless(written) == _timeless(rendered)
+
+
+def _timeless(document: dict[str, Any]) -> dict[str, Any]:
+    told = [
+        {name: value for name, value in item.items() if name != "observedGeneration"}
+        for item in document.get("conditions") or []
+    ]
+    return {**document, "conditions": told}
 
 
 def node(registered: RegisteredNode) -> Node:

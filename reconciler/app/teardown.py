@@ -226,9 +226,9 @@ class Teardown:
         )
 
     async def _finish(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
+        """Let the record go; nobody would see a last status, and each costs the XR tokens."""
         if view is None:
             return None
-        await self._publish(resource, view, None, absent=True)
         secret = names.token_secret_name(view.name, resource.generation)
         await self._ports.cluster.delete_token_secret(view.namespace, secret)
         await self._ports.cluster.remove_finalizer(view.raw)

@@ -141,7 +141,7 @@ class RegistrationTransaction(Protocol):
         one resource, or a registration and an accepted deletion, never interleave.
 
         Raises:
-            AllocationLostError: A lock was not had within five seconds.
+            AllocationLostError: A lock was not had in time.
         """
         ...
 
@@ -201,10 +201,16 @@ class EnrolmentStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A node that is in the mesh, as its reply tells it."""
+    """A node that is in the mesh, as its reply tells it.
+
+    Attributes:
+        node_id: Its id.
+        nsk: Its secret key, 32 bytes; exists on the way to the reply alone.
+        mesh: What it learns of its Domain.
+    """
 
     node_id: ids.NodeID
-    nsk: TokenPlaintext
+    nsk: bytes = field(repr=False)
     mesh: MeshView
 
 

@@ -7,6 +7,7 @@ import atexit
 import os
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -32,7 +33,9 @@ def server() -> Postgres:
 def _template() -> str:
     name = _fresh_name("template")
     dsn = server().create_database(name)
-    asyncio.run(migrate.migrate(dsn))
+    # A thread of its own, because an asynchronous fixture may be asking.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        thread.submit(asyncio.run, migrate.migrate(dsn)).result()
     if EXISTING_SERVER in os.environ:
         atexit.register(server().drop_database, name)
     return name

@@ -6,6 +6,7 @@ Belongs here: starting and stopping. Not here: routes.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,20 @@ IDLE_TIMEOUT_S: Final = 15.0
 SHUTDOWN_TIMEOUT_S: Final = 5.0
 """Longest wait for requests in flight at the end: a registration takes milliseconds."""
 HEADER_MAX_BYTES: Final = 8190
+
+
+_wire_log = logging.getLogger(f"{__name__}.wire")
+
+
+def _without_details(record: logging.LogRecord) -> bool:
+    """Keep the class of a wire error: its text quotes headers, and one holds a bearer."""
+    error = record.exc_info[1] if record.exc_info else None
+    record.msg, record.args = "request_unreadable error=%s", (type(error).__name__,)
+    record.exc_info = record.exc_text = None
+    return True
+
+
+_wire_log.addFilter(_without_details)
 
 
 class ListenerError(Exception):
@@ -75,6 +90,8 @@ async def listening(
         keepalive_timeout=IDLE_TIMEOUT_S,
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         handle_signals=False,
+        auto_decompress=False,
+        logger=_wire_log,
         max_line_size=HEADER_MAX_BYTES,
         max_field_size=HEADER_MAX_BYTES,
     )

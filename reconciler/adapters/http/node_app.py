@@ -154,7 +154,7 @@ def _registered(registered: Registered) -> dict[str, Any]:
         "mesh_ip": mesh.mesh_ip,
         "signing_public_key": _base64(mesh.signing_public_key),
         "signing_key_id": mesh.signing_key_id,
-        "nsk": registered.nsk.reveal(),
+        "nsk": _base64(registered.nsk),
         "peer_snapshot": [
             {
                 "node_id": str(peer.node_id),

@@ -36,6 +36,9 @@ class TokenBuckets:
         self._monotonic = monotonic
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._buckets)
+
     def take(self, key: str) -> int | None:
         """Spend one from a key's budget; whole seconds to wait when there is none."""
         now_s = self._monotonic()

@@ -48,3 +48,14 @@ async def _prepare(connection: asyncpg.Connection) -> None:
 
 def _encode(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+async def ping(pool: asyncpg.Pool) -> None:
+    """Ask the server one question; the readiness probe.
+
+    Raises:
+        OSError: The server cannot be reached.
+        asyncpg.PostgresError: It refuses us.
+        asyncpg.InterfaceError: The pool is closed.
+    """
+    await pool.execute("SELECT 1")

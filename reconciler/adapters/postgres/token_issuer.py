@@ -35,14 +35,14 @@ SELECT true FROM plexsphere.provisioned_resources WHERE id = $1 FOR NO KEY UPDAT
 _ISSUE: LiteralString = """
 INSERT INTO plexsphere.bootstrap_tokens
     (id, project_id, provisioned_resource_id, kind, env, generation, token_hash, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8)
+VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval)
 ON CONFLICT (provisioned_resource_id, generation) DO NOTHING
 RETURNING expires_at
 """
 
 _EXTEND: LiteralString = """
 UPDATE plexsphere.bootstrap_tokens
-SET expires_at = greatest(expires_at, least(now() + $2, issued_at + $3))
+SET expires_at = greatest(expires_at, least(now() + $2::interval, issued_at + $3::interval))
 WHERE id = $1 AND consumed_at IS NULL AND revoked_at IS NULL
 """
 

@@ -67,7 +67,8 @@ def check(body: HeartbeatBody, *, now: datetime) -> Denial | None:
         return denial("binary_checksum_empty")
     if not body.binary_version:
         return denial("binary_version_empty")
-    if max(len(body.binary_checksum), len(body.binary_version)) > TEXT_MAX:
+    texts = (body.binary_checksum, body.binary_version)
+    if not all(text.isprintable() and len(text) <= TEXT_MAX for text in texts):
         return denial("malformed_heartbeat_request")
     if abs(body.client_now - now) > SKEW_MAX:
         return denial("clock_skew")

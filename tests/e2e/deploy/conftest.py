@@ -9,8 +9,10 @@ import pytest
 from dev import binaries, chart
 from dev.controlplane import ControlPlane
 from tests.e2e.deploy import holding
-from tests.e2e.deploy.holding import Place
 from tests.e2e.deploy.identity import Caller
+from tests.e2e.deploy.place import (
+    Place,
+)
 
 
 @pytest.fixture(scope="session")
@@ -36,5 +38,7 @@ def admin(deployed: ControlPlane) -> Caller:
 
 
 @pytest.fixture
-def place(admin: Caller) -> Place:
-    return Place(admin)
+def place(admin: Caller) -> Iterator[Place]:
+    place = Place(admin)
+    yield place
+    place.clear()

@@ -1,7 +1,7 @@
-"""What the tests of the admission policies stand on: kinds, objects, and the policies.
+"""Putting our kinds and policies into force, and reading what they refuse.
 
-Belongs here: stand-ins for a substrate and what is below it, so that no Crossplane is
-needed, and putting the policies into force. Not here: what they must refuse.
+Belongs here: what several tests of the policies do before they look. Not here: what must
+be refused.
 """
 
 from __future__ import annotations
@@ -17,125 +17,28 @@ from dev import binaries
 from dev.controlplane import ControlPlane
 from dev.kube import documents
 from function.contract import names
-from tests.e2e.deploy.identity import RECONCILER, Answer, Caller, wait_until
+from tests.e2e.deploy.identity import MASTERS, RECONCILER, Answer, Caller, wait_until
+from tests.e2e.deploy.place import (
+    LABEL_OFF,
+    MACHINE,
+    RECORD,
+    RELEASED,
+    SETTLED_TIMEOUT_S,
+    SUBSTRATE,
+    Object,
+    Place,
+    definition,
+    held,
+    manifest,
+)
 
 DEPLOY: Final = Path(__file__).resolve().parents[3] / "deploy"
 
 ACTIVE_TIMEOUT_S: Final = 30.0
 """A policy is in force about two seconds after it was made."""
 
-SETTLED_TIMEOUT_S: Final = 45.0
-"""The collector and the namespace controller act within seconds and back off when refused."""
-
-SUBSTRATE: Final = (names.BLUEPRINTS_GROUP, "HoldProbe", "holdprobes")
-MACHINE: Final = ("machines.plexsphere.test", "MachineProbe", "machineprobes")
-RECORD: Final = (names.GROUP, names.RECORD_KIND, "provisioningrecords")
-
-RELEASED: Final = {names.ANNOTATION_RELEASED: "true"}
-LABEL_OFF: Final = {"metadata": {"labels": {names.LABEL_HOLD: None}}}
-
-Kind = tuple[str, str, str]
-Object = dict[str, Any]
-
-
-def definition(kind: Kind) -> Object:
-    """Return a namespaced CRD that takes anything."""
-    group, name, plural = kind
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": name, "plural": plural},
-            "versions": [
-                {
-                    "name": "v1alpha1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
-
-
-def manifest(kind: Kind, name: str, **metadata: Any) -> Object:
-    """Return an object of a kind; `metadata` is added to its name."""
-    return {
-        "apiVersion": f"{kind[0]}/v1alpha1",
-        "kind": kind[1],
-        "metadata": {"name": name, **metadata},
-        "spec": {},
-    }
-
-
-def config_map(name: str, **metadata: Any) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
-
-
-def held(**labels: str) -> dict[str, str]:
-    """Return the labels of a held object."""
-    return {names.LABEL_HOLD: "true", **labels}
-
-
-class Place:
-    """A namespace of its own, as an administrator fills it.
-
-    Args:
-        admin: allowed everything by RBAC and nothing more by the policies.
-    """
-
-    def __init__(self, admin: Caller) -> None:
-        self.admin = admin
-        self.name = f"hold-{uuid4().hex[:12]}"
-        self.path = f"/api/v1/namespaces/{self.name}"
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
-        assert admin.create("/api/v1/namespaces", body).ok
-
-    def all(self, kind: Kind) -> str:
-        """Return the path of a kind's collection here."""
-        return f"/apis/{kind[0]}/v1alpha1/namespaces/{self.name}/{kind[2]}"
-
-    def one(self, kind: Kind, name: str) -> str:
-        return f"{self.all(kind)}/{name}"
-
-    def make(self, kind: Kind, name: str = "", **metadata: Any) -> str:
-        """Create an object and return its path."""
-        name = name or f"probe-{uuid4().hex[:8]}"
-        answer = self.admin.create(self.all(kind), manifest(kind, name, **metadata))
-        assert answer.ok, answer.message
-        return self.one(kind, name)
-
-    def substrate(self, **metadata: Any) -> str:
-        """Create a held substrate and return its path."""
-        labels = held(**{names.LABEL_RECORD: "web-1-0123456789"})
-        return self.make(SUBSTRATE, f"pr-{uuid4()}", labels=labels, **metadata)
-
-    def machine(self, composite: str = "", **metadata: Any) -> str:
-        """Create what stands below a substrate and return its path."""
-        labels = {names.CROSSPLANE_COMPOSITE: composite or f"pr-{uuid4()}"}
-        return self.make(MACHINE, labels=labels, **metadata)
-
-    def owner(self, path: str) -> list[Object]:
-        """Return owner references to an object, as its controller."""
-        item = self.admin.get(path).body
-        reference = {key: item[key] for key in ("apiVersion", "kind")}
-        reference |= {key: item["metadata"][key] for key in ("name", "uid")}
-        return [{**reference, "controller": True, "blockOwnerDeletion": True}]
-
-    def there(self, path: str) -> bool:
-        """Tell whether an object exists and is not being deleted."""
-        answer = self.admin.get(path)
-        return answer.ok and "deletionTimestamp" not in answer.body["metadata"]
-
-    def gone(self, path: str) -> bool:
-        return self.admin.get(path).status == 404
-
-    def await_gone(self, path: str) -> None:
-        wait_until(lambda: self.gone(path), timeout_s=SETTLED_TIMEOUT_S, what=f"{path} is gone")
+XRDS: Final = "/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions"
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def apply_kinds(plane: ControlPlane) -> None:
@@ -172,10 +75,23 @@ def apply_policies(plane: ControlPlane, *policies: str) -> None:
     for policy in policies:
         refuses = partial(_is_refused, probes[policy])
         wait_until(refuses, timeout_s=ACTIVE_TIMEOUT_S, what=f"{policy} refuses")
+    place.clear()
 
 
 def _is_refused(probe: Callable[[], Answer]) -> bool:
     return probe().status == 403
+
+
+def await_deleted_xrd(admin: Caller, name: str) -> None:
+    """Let go of a held XRD and its CRD, which has got the label from it, and delete them."""
+    reconciler = admin.as_user(RECONCILER, MASTERS)
+    reconciler.delete(f"{XRDS}/{name}")
+
+    def gone() -> bool:
+        reconciler.patch(f"{CRDS}/{name}", LABEL_OFF)
+        return admin.get(f"{XRDS}/{name}").status == 404
+
+    wait_until(gone, timeout_s=SETTLED_TIMEOUT_S, what=f"XRD {name} is gone")
 
 
 def make_record(place: Place, **metadata: Any) -> str:
@@ -222,6 +138,8 @@ def serve_xrds(plane: ControlPlane) -> None:
     if plane.cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name) is None:
         manifests = binaries.core_manifests(report=lambda _line: None)
         plane.apply(manifests.crds / f"apiextensions.crossplane.io_{name.partition('.')[0]}.yaml")
+    admin = Caller(plane.kubeconfig)
+    wait_until(lambda: admin.get(XRDS).ok, timeout_s=ACTIVE_TIMEOUT_S, what="XRDs are served")
 
 
 def xrd(name: str) -> Object:

@@ -85,7 +85,9 @@ class Caller:
             headers=headers,
             timeout=REQUEST_TIMEOUT_S,
         )
-        return Answer(status=response.status, body=json.loads(response.data or b"{}"))
+        if "json" not in response.headers.get("Content-Type", ""):
+            return Answer(status=response.status, body={"message": response.data.decode()})
+        return Answer(status=response.status, body=json.loads(response.data))
 
     def get(self, path: str) -> Answer:
         return self.request("GET", path)

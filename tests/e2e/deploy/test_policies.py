@@ -9,14 +9,10 @@ import pytest
 from dev.controlplane import ControlPlane
 from function.contract import names
 from tests.e2e.deploy.holding import (
-    LABEL_OFF,
-    MACHINE,
-    SETTLED_TIMEOUT_S,
-    SUBSTRATE,
-    Place,
+    CRDS,
+    XRDS,
+    await_deleted_xrd,
     await_refusal,
-    config_map,
-    held,
     hold_namespace,
     refused,
     release,
@@ -31,6 +27,16 @@ from tests.e2e.deploy.identity import (
     NAMESPACE_CONTROLLER,
     RECONCILER,
     wait_until,
+)
+from tests.e2e.deploy.place import (
+    CONFIG_MAP,
+    LABEL_OFF,
+    SECRET,
+    SETTLED_TIMEOUT_S,
+    SUBSTRATE,
+    Kind,
+    Place,
+    held,
 )
 
 pytestmark = pytest.mark.e2e
@@ -119,9 +125,9 @@ def test_held_object_is_not_deleted_with_its_collection(place: Place) -> None:
 def test_collector_leaves_held_object_of_an_owner_deleted_in_the_background(
     place: Place, control_plane: ControlPlane
 ) -> None:
-    owner = place.make(SUBSTRATE)
-    free = place.make(MACHINE, ownerReferences=place.owner(owner))
-    substrate = place.substrate(ownerReferences=place.owner(owner))
+    owner = place.make(CONFIG_MAP)
+    free = place.make(CONFIG_MAP, ownerReferences=place.owner(owner))
+    substrate = place.substrate(CONFIG_MAP, ownerReferences=place.owner(owner))
 
     assert place.admin.delete(owner, propagationPolicy="Background").ok
 
@@ -134,15 +140,15 @@ def test_collector_leaves_held_object_of_an_owner_deleted_in_the_background(
 def test_owner_deleted_in_the_foreground_waits_for_held_object(
     place: Place, control_plane: ControlPlane
 ) -> None:
-    owner = place.make(SUBSTRATE)
-    substrate = place.substrate(ownerReferences=place.owner(owner))
+    owner = place.make(CONFIG_MAP)
+    substrate = place.substrate(CONFIG_MAP, ownerReferences=place.owner(owner))
 
     assert place.admin.delete(owner, propagationPolicy="Foreground").ok
 
     await_refusal(control_plane, COLLECTOR, substrate)
     assert place.there(substrate)
     assert not place.gone(owner)
-    assert place.admin.as_user(RECONCILER).delete(substrate).ok
+    assert place.admin.as_user(RECONCILER, MASTERS).delete(substrate).ok
     place.await_gone(owner)
 
 
@@ -180,34 +186,31 @@ def test_deleting_the_namespace_around_a_held_object_waits_and_says_why(place: P
     place.await_gone(place.path)
 
 
-def test_core_kinds_are_held_too(place: Place) -> None:
-    for plural, kind in (("configmaps", "ConfigMap"), ("secrets", "Secret")):
-        body = {**config_map("credentials", labels=held()), "kind": kind}
-        assert place.admin.create(f"{place.path}/{plural}", body).ok
+@pytest.mark.parametrize("kind", [CONFIG_MAP, SECRET])
+def test_core_kinds_are_held_too(place: Place, kind: Kind) -> None:
+    credentials = place.make(kind, "cloud-credentials-0", labels=held())
 
-        answer = place.admin.delete(f"{place.path}/{plural}/credentials")
+    answer = place.admin.delete(credentials)
 
-        assert refused(answer, f"{kind} credentials", "teardown of nodes needs it")
+    assert refused(answer, f"{kind[1]} cloud-credentials-0", "teardown of nodes needs it")
 
 
 def test_our_definitions_are_not_deleted(place: Place) -> None:
-    root = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for plural in ("provisioningrecords", "blueprintversions", "projects", "clouds"):
-        answer = place.admin.delete(f"{root}/{plural}.{names.GROUP}?dryRun=All")
+        answer = place.admin.delete(f"{CRDS}/{plural}.{names.GROUP}?dryRun=All")
 
         assert refused(answer, plural, "every object of its kind")
 
 
 def test_held_xrd_is_not_deleted(place: Place, control_plane: ControlPlane) -> None:
     serve_xrds(control_plane)
-    root = "/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions"
     name = f"xprobes.{place.name}.plexsphere.test"
-    assert place.admin.create(f"{root}", xrd(name)).ok
+    assert place.admin.create(XRDS, xrd(name)).ok
 
-    answer = place.admin.delete(f"{root}/{name}")
+    answer = place.admin.delete(f"{XRDS}/{name}")
 
     assert refused(answer, "CompositeResourceDefinition", "every object of its kind")
-    assert place.admin.as_user(RECONCILER, MASTERS).delete(f"{root}/{name}").ok
+    await_deleted_xrd(place.admin, name)
 
 
 def test_system_namespace_is_not_deleted(place: Place) -> None:

@@ -10,13 +10,9 @@ import pytest
 from dev.controlplane import ControlPlane
 from function.contract import names
 from tests.e2e.deploy.holding import (
-    MACHINE,
-    SUBSTRATE,
-    Place,
     await_refusal,
     make_record,
     refused,
-    release,
 )
 from tests.e2e.deploy.identity import (
     BREAK_GLASS,
@@ -25,6 +21,13 @@ from tests.e2e.deploy.identity import (
     MASTERS,
     NAMESPACE_CONTROLLER,
     RECONCILER,
+)
+from tests.e2e.deploy.place import (
+    CONFIG_MAP,
+    MACHINE,
+    RELEASED,
+    SUBSTRATE,
+    Place,
 )
 
 pytestmark = pytest.mark.e2e
@@ -93,25 +96,26 @@ def test_child_is_not_deleted_with_its_collection(place: Place) -> None:
 def test_child_outlives_the_deletion_of_its_namespace(
     place: Place, control_plane: ControlPlane
 ) -> None:
-    substrate = place.substrate()
-    child = place.machine(substrate.rpartition("/")[2], ownerReferences=place.owner(substrate))
+    child = place.machine()
 
     assert place.admin.delete(place.path).ok
 
     await_refusal(control_plane, NAMESPACE_CONTROLLER, place.all(MACHINE))
     assert place.there(child)
-    assert place.admin.as_user(RECONCILER).delete(substrate).ok
+    assert place.admin.as_user(COLLECTOR).delete(child).ok
     place.await_gone(place.path)
 
 
 def test_child_goes_before_its_released_substrate(place: Place) -> None:
-    substrate = place.substrate()
+    substrate = place.substrate(CONFIG_MAP)
     child = place.machine(
         substrate.rpartition("/")[2],
+        CONFIG_MAP,
         ownerReferences=place.owner(substrate),
         finalizers=["example.org/provider"],
     )
-    release(place, substrate)
+    body = {"metadata": {"annotations": RELEASED}}
+    assert place.admin.as_user(RECONCILER, MASTERS).patch(substrate, body).ok
 
     answer = place.admin.as_user(CROSSPLANE, MASTERS).delete(
         substrate, propagationPolicy="Foreground"

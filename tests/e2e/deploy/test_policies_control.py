@@ -8,8 +8,14 @@ import pytest
 
 from dev.controlplane import ControlPlane
 from tests.e2e.deploy import holding
-from tests.e2e.deploy.holding import MACHINE, SUBSTRATE, Place, make_record
+from tests.e2e.deploy.holding import (
+    make_record,
+)
 from tests.e2e.deploy.identity import Caller
+from tests.e2e.deploy.place import (
+    CONFIG_MAP,
+    Place,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -25,9 +31,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_without_policies_the_substrate_goes_at_once(bare: ControlPlane, propagation: str) -> None:
     place = Place(Caller(bare.kubeconfig))
-    owner = place.make(SUBSTRATE)
-    directly = place.substrate()
-    collected = place.substrate(ownerReferences=place.owner(owner))
+    owner = place.make(CONFIG_MAP)
+    directly = place.substrate(CONFIG_MAP)
+    collected = place.substrate(CONFIG_MAP, ownerReferences=place.owner(owner))
 
     assert place.admin.delete(directly, propagationPolicy=propagation).ok
     assert place.admin.delete(owner, propagationPolicy=propagation).ok
@@ -67,11 +73,7 @@ def test_with_hold_alone_a_namespace_still_takes_what_is_below(
         holding.apply_policies(plane, "hold")
         place = Place(Caller(plane.kubeconfig))
         substrate = place.substrate()
-        child = place.make(
-            MACHINE,
-            labels={"crossplane.io/composite": substrate.rpartition("/")[2]},
-            ownerReferences=place.owner(substrate),
-        )
+        child = place.machine(substrate.rpartition("/")[2], ownerReferences=place.owner(substrate))
 
         assert place.admin.delete(place.path).ok
 

@@ -6,17 +6,19 @@ import pytest
 
 from function.contract import names
 from tests.e2e.deploy.holding import (
+    hold_namespace,
+    refused,
+    release,
+)
+from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, MASTERS, RECONCILER
+from tests.e2e.deploy.place import (
     LABEL_OFF,
     RELEASED,
     SUBSTRATE,
     Place,
     held,
-    hold_namespace,
     manifest,
-    refused,
-    release,
 )
-from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, MASTERS, RECONCILER
 
 pytestmark = pytest.mark.e2e
 

@@ -70,14 +70,14 @@ def test_the_document_writes_what_plexd_reads() -> None:
 
 
 def test_the_document_installs_joins_and_starts_in_this_order() -> None:
+    join = (
+        "set -a; . /etc/plexd/environment; set +a; "
+        "exec /usr/local/bin/plexd join --token-file /etc/plexd/bootstrap-token"
+    )
+
     assert body(ENROLMENT)["runcmd"] == [
         ["/etc/plexd/install-plexd.sh"],
-        [
-            "sh",
-            "-c",
-            "set -a; . /etc/plexd/environment; set +a; "
-            "exec /usr/local/bin/plexd join --token-file /etc/plexd/bootstrap-token",
-        ],
+        ["sh", "-c", join],
         ["systemctl", "daemon-reload"],
         ["systemctl", "enable", "--now", "plexd.service"],
     ]

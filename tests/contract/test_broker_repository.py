@@ -1,0 +1,291 @@
+"""What `ports.broker.BrokerRepository` promises."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from function.contract.record import SubstrateReference
+from function.contract.strategy import Phase
+from reconciler.domain.broker import events, ids
+from reconciler.domain.broker.errors import (
+    AssignmentNotFoundError,
+    InvalidInputError,
+    ProvisionedResourceNotFoundError,
+    StaleAggregateError,
+)
+from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource, RecordIdentity
+from tests.contract.worlds import World, aggregate
+from tests.unit.reconciler import samples
+
+pytestmark = pytest.mark.contract
+
+LATER = samples.NOW + timedelta(minutes=5)
+
+
+def _ready(resource: ProvisionedResource) -> events.LifecycleEvent:
+    event = events.on_phase(resource, Phase.READY)
+    assert event is not None
+    return event
+
+
+class TestCreating:
+    async def test_a_created_aggregate_is_read_back_as_it_was(self, world: World) -> None:
+        reference = SubstrateReference(api_version="v1", kind="Machine", name="m")
+        resource = aggregate(
+            protected=(
+                ProtectedObject(reference=reference, uid="uid-1"),
+                ProtectedObject(reference=reference),
+            )
+        )
+
+        created = await world.repository.create(resource)
+
+        assert created == resource
+        assert await world.repository.get(resource.id) == resource
+        assert await world.repository.find_live(resource.key) == resource
+
+    async def test_the_requested_event_commits_with_it(self, world: World) -> None:
+        resource = await world.resource()
+
+        (event,) = await world.backdoor.events(resource.id)
+
+        assert (event.type, event.aggregate_sequence) == (events.EventType.REQUESTED, 1)
+        event_id = event.payload.pop("EventID")
+        assert event_id != str(resource.id)
+        assert event.payload == {
+            "OccurredAt": "2026-11-21T12:00:00Z",
+            **events.requested(resource).data,
+        }
+
+    async def test_a_live_key_gives_the_existing_one_and_writes_nothing(self, world: World) -> None:
+        first = await world.resource()
+        second = aggregate()
+
+        answered = await world.repository.create(second)
+
+        assert answered == first
+        assert await world.backdoor.events(second.id) == []
+        with pytest.raises(ProvisionedResourceNotFoundError):
+            await world.repository.get(second.id)
+
+    async def test_ten_at_once_create_one(self, world: World) -> None:
+        wanted = [aggregate() for _ in range(10)]
+
+        answered = await asyncio.gather(*(world.repository.create(item) for item in wanted))
+
+        assert len({item.id for item in answered}) == 1
+        assert len(await world.repository.list_unfinished()) == 1
+
+    async def test_a_key_is_free_again_once_its_deletion_was_requested(self, world: World) -> None:
+        first = await world.resource()
+        await world.repository.record_deletion_intent(first.request_deletion(LATER))
+
+        second = await world.resource()
+
+        assert second.id != first.id
+        assert await world.repository.find_live(first.key) == second
+
+    async def test_an_unknown_project_is_refused(self, world: World) -> None:
+        stranger = ids.ProjectID(uuid7())
+        resource = aggregate()
+        resource = replace(
+            resource, project_id=stranger, key=replace(resource.key, project_id=stranger)
+        )
+
+        with pytest.raises(AssignmentNotFoundError):
+            await world.repository.create(resource)
+
+        assert await world.backdoor.events(resource.id) == []
+
+    async def test_an_unknown_cluster_is_refused(self, world: World) -> None:
+        resource = aggregate(management_cluster_id=ids.management_cluster_id("elsewhere"))
+
+        with pytest.raises(AssignmentNotFoundError):
+            await world.repository.create(resource)
+
+
+class TestFinding:
+    async def test_an_unknown_id_is_not_found(self, world: World) -> None:
+        with pytest.raises(ProvisionedResourceNotFoundError):
+            await world.repository.get(ids.ProvisionedResourceID(uuid7()))
+
+    async def test_an_unknown_key_and_an_unknown_record_are_none(self, world: World) -> None:
+        assert await world.repository.find_live(aggregate().key) is None
+        assert await world.repository.find_by_record("nobody") is None
+
+    @pytest.mark.parametrize("part", ["namespace", "group", "kind", "name", "resource"])
+    async def test_every_part_of_the_key_counts(self, world: World, part: str) -> None:
+        resource = await world.resource()
+
+        other: dict[str, Any] = {part: "other"}
+        assert await world.repository.find_live(replace(resource.key, **other)) is None
+
+    async def test_a_record_gives_its_newest_aggregate(self, world: World) -> None:
+        old = await world.resource()
+        await world.repository.record_deletion_intent(old.request_deletion(LATER))
+        new = await world.resource(created_at=LATER, updated_at=LATER)
+
+        assert await world.repository.find_by_record(new.record.uid) == new
+
+    async def test_lists_are_oldest_first_and_without_the_deleted(self, world: World) -> None:
+        young = await world.resource("b", created_at=LATER, updated_at=LATER)
+        old = await world.resource("a")
+        gone = await world.resource("c")
+        gone = await world.repository.record_deletion_intent(gone.request_deletion(LATER))
+        await world.repository.update(replace(gone, phase=Phase.DELETED))
+
+        listed = await world.repository.list_unfinished()
+
+        assert [item.id for item in listed] == [old.id, young.id]
+
+    async def test_a_namespace_lists_its_own(self, world: World) -> None:
+        here = await world.resource("a")
+        elsewhere = replace(here.key, name="b", namespace="elsewhere")
+        await world.resource("b", key=elsewhere)
+
+        listed = await world.repository.list_in_namespace(here.key.namespace)
+
+        assert [item.id for item in listed] == [here.id]
+
+
+class TestUpdating:
+    async def test_a_change_is_stored_and_counted(self, world: World) -> None:
+        resource = await world.resource()
+        changed = replace(
+            resource,
+            phase=Phase.ENROLLING,
+            record=RecordIdentity(name="other", uid="other-uid"),
+            accepted=resource.accepted.model_copy(update={"retry": 7, "labels": {"é": "ß"}}),
+            protected=(replace(resource.protected[0], uid="seen"),),
+            bootstrap_token_id=ids.BootstrapTokenID(uuid7()),
+            generation=3,
+            updated_at=LATER,
+        )
+
+        stored = await world.repository.update(changed)
+
+        assert stored == replace(changed, version=resource.version + 1)
+        assert await world.repository.get(resource.id) == stored
+
+    async def test_a_stale_change_is_refused_with_its_event(self, world: World) -> None:
+        resource = await world.resource()
+        current = await world.repository.update(replace(resource, phase=Phase.PROVISIONING))
+
+        with pytest.raises(StaleAggregateError):
+            await world.repository.update(
+                replace(resource, phase=Phase.READY), event=_ready(resource)
+            )
+
+        assert await world.repository.get(resource.id) == current
+        assert len(await world.backdoor.events(resource.id)) == 1
+
+    async def test_of_ten_at_once_one_wins(self, world: World) -> None:
+        resource = await world.resource()
+
+        answers = await asyncio.gather(
+            *(world.repository.update(replace(resource, generation=item)) for item in range(1, 11)),
+            return_exceptions=True,
+        )
+
+        refused = [item for item in answers if isinstance(item, BaseException)]
+        assert len(refused) == 9
+        assert all(isinstance(item, StaleAggregateError) for item in refused)
+        assert (await world.repository.get(resource.id)).version == resource.version + 1
+
+    async def test_an_unknown_id_is_not_found(self, world: World) -> None:
+        with pytest.raises(ProvisionedResourceNotFoundError):
+            await world.repository.update(aggregate())
+
+    async def test_an_event_is_stored_once_per_generation(self, world: World) -> None:
+        resource = await world.resource()
+
+        for _ in range(3):
+            resource = await world.repository.update(resource, event=_ready(resource))
+        resource = await world.repository.update(replace(resource, generation=1))
+        resource = await world.repository.update(resource, event=_ready(resource))
+
+        stored = await world.backdoor.events(resource.id)
+        assert [item.type for item in stored] == [
+            events.EventType.REQUESTED,
+            events.EventType.READY,
+            events.EventType.READY,
+        ]
+        assert [item.aggregate_sequence for item in stored] == [1, 2, 3]
+
+    async def test_a_change_read_before_a_deletion_request_loses(self, world: World) -> None:
+        resource = await world.resource()
+        requested = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+        with pytest.raises(StaleAggregateError):
+            await world.repository.update(replace(resource, phase=Phase.READY))
+
+        assert await world.repository.get(resource.id) == requested
+
+    async def test_a_later_change_keeps_the_deletion_request(self, world: World) -> None:
+        resource = await world.resource()
+        requested = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+        stored = await world.repository.update(replace(requested, phase=Phase.DEPROVISIONING))
+
+        assert stored.deletion_requested_at == LATER
+
+
+class TestDeletionIntent:
+    async def test_intent_and_event_commit_together(self, world: World) -> None:
+        resource = await world.resource()
+
+        stored = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+        assert stored.phase is Phase.DEREGISTERING
+        assert stored.deletion_requested_at == LATER
+        assert stored.version == resource.version + 1
+        event = (await world.backdoor.events(resource.id))[-1]
+        assert event.type == events.EventType.DELETING
+        assert event.payload["OccurredAt"] == "2026-11-21T12:05:00Z"
+
+    async def test_a_second_request_changes_nothing(self, world: World) -> None:
+        resource = await world.resource()
+        first = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+        again = await world.repository.record_deletion_intent(
+            resource.request_deletion(LATER + timedelta(days=1))
+        )
+
+        assert again == first
+        assert len(await world.backdoor.events(resource.id)) == 2
+
+    async def test_ten_at_once_are_one(self, world: World) -> None:
+        resource = await world.resource()
+        wanted = resource.request_deletion(LATER)
+
+        answers = await asyncio.gather(
+            *(world.repository.record_deletion_intent(wanted) for _ in range(10))
+        )
+
+        assert {item.version for item in answers} == {resource.version + 1}
+        assert len(await world.backdoor.events(resource.id)) == 2
+
+    async def test_it_wins_over_a_change_that_was_read_later(self, world: World) -> None:
+        resource = await world.resource()
+        current = await world.repository.update(replace(resource, phase=Phase.READY))
+
+        stored = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+        assert stored.phase is Phase.DEREGISTERING
+        assert stored.version == current.version + 1
+
+    async def test_an_unknown_id_is_not_found(self, world: World) -> None:
+        with pytest.raises(ProvisionedResourceNotFoundError):
+            await world.repository.record_deletion_intent(aggregate().request_deletion(LATER))
+
+    async def test_an_aggregate_that_asks_for_nothing_is_refused(self, world: World) -> None:
+        resource = await world.resource()
+
+        with pytest.raises(InvalidInputError):
+            await world.repository.record_deletion_intent(resource)

@@ -1,0 +1,251 @@
+"""The same ports twice: on the fakes, and on a real database."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+import asyncpg
+from uuid_utils.compat import uuid7
+
+from function.contract import names
+from function.contract.secrets import TokenPlaintext
+from reconciler.adapters.clock import SystemClock, UUIDv7Source
+from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.pool import open_pool
+from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
+from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
+from reconciler.app.enrolment import Enrolment, EnrolmentPorts
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.resource import (
+    ProtectedObject,
+    ProvisionedResource,
+    RecordIdentity,
+)
+from reconciler.domain.identity.denial import Denial
+from reconciler.domain.identity.registration_body import RegistrationBody
+from reconciler.ports.broker import BrokerRepository, IssuedToken, NodeDeregistrar, TokenIssuer
+from reconciler.ports.identity import (
+    DeniedRegistration,
+    EnrolmentStore,
+    Registered,
+    TenancyRepository,
+)
+from tests.fakes.broker_repository import InMemoryBrokerRepository
+from tests.fakes.identity import (
+    InMemoryEnrolmentStore,
+    InMemoryNodeDeregistrar,
+    InMemoryTenancyRepository,
+    InMemoryTokenIssuer,
+)
+from tests.fakes.memory import MemoryStore, StoredEvent
+from tests.unit.reconciler import samples
+
+MESH = "100.64.0.0/29"
+"""Six hosts: small enough to run out of."""
+HOUR = timedelta(hours=1)
+
+
+class Unlimited:
+    """A budget that is always there."""
+
+    def take(self, key: str) -> int | None:
+        """Let everything pass."""
+        return None
+
+
+class Backdoor(Protocol):
+    """What tests see and do past the ports."""
+
+    async def events(self, resource: UUID) -> Sequence[StoredEvent]:
+        """Return an aggregate's outbox rows in order."""
+        ...
+
+    async def age(self, token: ids.BootstrapTokenID, by: timedelta) -> None:
+        """Make a token older."""
+        ...
+
+    async def denials(self) -> Sequence[DeniedRegistration]:
+        """Return the audit in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One set of adapters over one store that holds a Domain, a Project and a cluster."""
+
+    repository: BrokerRepository
+    issuer: TokenIssuer
+    deregistrar: NodeDeregistrar
+    tenancy: TenancyRepository
+    enrolment_store: EnrolmentStore
+    backdoor: Backdoor
+    registered: list[ids.ProvisionedResourceID]
+
+    @property
+    def enrolment(self) -> Enrolment:
+        """The application service over this world's store."""
+        ports = EnrolmentPorts(
+            store=self.enrolment_store,
+            secrets=SystemSecretSource(env="prod"),
+            ids=UUIDv7Source(),
+            clock=SystemClock(),
+            project_budget=Unlimited(),
+        )
+        return Enrolment(ports, on_registered=self.registered.append)
+
+    async def furnish(self) -> World:
+        """Store what every test refers to."""
+        await self.tenancy.ensure_domain("acme", MESH)
+        await self.tenancy.ensure_project(samples.PROJECT, "shop", "acme")
+        await self.tenancy.ensure_cluster("local", "Local")
+        return self
+
+    async def resource(self, name: str = "web-1", **changes: Any) -> ProvisionedResource:
+        """Store an aggregate of its own."""
+        return await self.repository.create(aggregate(name, **changes))
+
+    async def token(self, resource: ProvisionedResource, generation: int = 1) -> IssuedToken:
+        """Issue a token."""
+        return await self.issuer.issue(resource, generation=generation, ttl=HOUR)
+
+    async def register(
+        self, resource: ProvisionedResource, token: IssuedToken, **changes: Any
+    ) -> Registered | Denial:
+        """Register a node."""
+        return await self.enrolment.register(
+            body(resource, token, **changes), remote_address="192.0.2.1"
+        )
+
+
+def aggregate(name: str = "web-1", **changes: Any) -> ProvisionedResource:
+    """Build an aggregate with an id, a key and a record of its own."""
+    identity = ids.ProvisionedResourceID(uuid7())
+    sample = samples.resource()
+    reference = sample.protected[0].reference.model_copy(update={"name": names.xr_name(identity)})
+    fields: dict[str, Any] = {
+        "id": identity,
+        "xr_name": names.xr_name(identity),
+        "key": replace(sample.key, name=name),
+        "record": RecordIdentity(name=f"{name}-abc", uid=f"record-of-{name}"),
+        "protected": (ProtectedObject(reference=reference),),
+    }
+    return samples.resource(**{**fields, **changes})
+
+
+def body(resource: ProvisionedResource, token: IssuedToken, **changes: Any) -> RegistrationBody:
+    """Build the body of a registration that is in order."""
+    fields: dict[str, Any] = {
+        "project_id": str(resource.project_id),
+        "resource_handle": resource.xr_name,
+        "bootstrap_token": token.plaintext,
+        "nonce": f"nonce-of-{token.id}",
+        "public_key": base64.b64encode(token.id.bytes * 2).decode(),
+    }
+    return RegistrationBody(**{**fields, **changes})
+
+
+def unknown_token() -> TokenPlaintext:
+    """Mint a token that nobody stored."""
+    return SystemSecretSource(env="prod").token(samples.PROJECT)
+
+
+class _MemoryBackdoor:
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    async def events(self, resource: UUID) -> Sequence[StoredEvent]:
+        return self._store.events.get(resource, [])
+
+    async def age(self, token: ids.BootstrapTokenID, by: timedelta) -> None:
+        row = self._store.tokens[token]
+        row.issued_at -= by
+        row.expires_at -= by
+
+    async def denials(self) -> Sequence[DeniedRegistration]:
+        return self._store.denials
+
+
+class _PostgresBackdoor:
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def events(self, resource: UUID) -> Sequence[StoredEvent]:
+        rows = await self._pool.fetch(
+            "SELECT event_type, aggregate_sequence, payload FROM plexsphere.outbox_events "
+            "WHERE aggregate_id = $1 ORDER BY sequence",
+            resource,
+        )
+        return [
+            StoredEvent(
+                type=row["event_type"],
+                aggregate_sequence=row["aggregate_sequence"],
+                payload=row["payload"],
+            )
+            for row in rows
+        ]
+
+    async def age(self, token: ids.BootstrapTokenID, by: timedelta) -> None:
+        await self._pool.execute(
+            "UPDATE plexsphere.bootstrap_tokens "
+            "SET issued_at = issued_at - $2::interval, "
+            "expires_at = expires_at - $2::interval WHERE id = $1",
+            token,
+            by,
+        )
+
+    async def denials(self) -> Sequence[DeniedRegistration]:
+        rows = await self._pool.fetch("SELECT * FROM plexsphere.enrolment_audit ORDER BY sequence")
+        return [
+            DeniedRegistration(
+                code=row["code"],
+                status=row["status"],
+                remote_address=row["remote_address"],
+                project_id=row["project_id"],
+                token_id=row["bootstrap_token_id"],
+            )
+            for row in rows
+        ]
+
+
+async def memory_world() -> World:
+    """Build a world of fakes."""
+    store = MemoryStore()
+    world = World(
+        repository=InMemoryBrokerRepository(store, check_placement=True),
+        issuer=InMemoryTokenIssuer(store),
+        deregistrar=InMemoryNodeDeregistrar(store),
+        tenancy=InMemoryTenancyRepository(store),
+        enrolment_store=InMemoryEnrolmentStore(store),
+        backdoor=_MemoryBackdoor(store),
+        registered=[],
+    )
+    return await world.furnish()
+
+
+@asynccontextmanager
+async def postgres_world(dsn: str) -> AsyncIterator[World]:
+    """Build a world on a migrated database."""
+    secrets = SystemSecretSource(env="prod")
+    pool = await open_pool(dsn)
+    try:
+        world = World(
+            repository=PostgresBrokerRepository(pool),
+            issuer=PostgresTokenIssuer(pool, secrets),
+            deregistrar=PostgresNodeDeregistrar(pool),
+            tenancy=PostgresTenancyRepository(pool, secrets),
+            enrolment_store=PostgresEnrolmentStore(pool),
+            backdoor=_PostgresBackdoor(pool),
+            registered=[],
+        )
+        yield await world.furnish()
+    finally:
+        await pool.close()

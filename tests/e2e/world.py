@@ -1,0 +1,218 @@
+"""What the end-to-end tests do to a running stack, and what they read back from it.
+
+Assertions rest on records that others keep: Postgres, the demo cloud, the audit log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import asyncpg
+import pytest
+
+from dev import facts
+from dev.facts import Fact
+from dev.kube import Cluster
+from dev.process import POLL_S
+from dev.stack import Stack
+
+API: Final = "provisioning.plexsphere.com/v1alpha1"
+SUBSTRATE_API: Final = "blueprints.plexsphere.com/v1alpha1"
+CLOUD_API: Final = "cloud.demo.plexsphere.com/v1alpha1"
+PROJECT: Final = "plexsphere-project-0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"
+TIMEOUT_S: Final = 90.0
+"""One step on a loaded machine; an idle one needs a tenth."""
+
+Object = dict[str, Any]
+
+
+def wait_for(
+    condition: Callable[[], Any],
+    what: str,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    explain: Callable[[], str] = str,
+) -> Any:
+    """Return the first true answer of a condition; fail naming what did not come."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"did not come in {timeout_s:g} s: {what}: {explain()}")
+        time.sleep(POLL_S)
+    return answer
+
+
+def condition_of(found: Object | None, name: str) -> Object:
+    """Return a condition of an object, or an empty one."""
+    status = (found or {}).get("status") or {}
+    return next((c for c in status.get("conditions", []) if c["type"] == name), {})
+
+
+@dataclass
+class Node:
+    """One ProvisionedResource and everything below it."""
+
+    stack: Stack
+    name: str
+    namespace: str = PROJECT
+    labels: dict[str, str] = field(default_factory=dict)
+    composition: str | None = None
+    parameters: Object = field(default_factory=lambda: {"region": "nbg1"})
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.stack.plane.cluster
+
+    def apply(self) -> Node:
+        spec: Object = {
+            "blueprintRef": {"name": "generic-vm-v1alpha1"},
+            "cloudCredentialRef": {"name": "demo-main"},
+            "parameters": self.parameters,
+            "labels": self.labels,
+        }
+        if self.composition is not None:
+            spec["crossplane"] = {"compositionRef": {"name": self.composition}}
+        metadata = {"name": self.name, "namespace": self.namespace}
+        self.cluster.apply(
+            {"apiVersion": API, "kind": "ProvisionedResource", "metadata": metadata, "spec": spec}
+        )
+        return self
+
+    def xr(self) -> Object | None:
+        return self.cluster.get(API, "ProvisionedResource", self.name, self.namespace)
+
+    def record(self) -> Object | None:
+        found = self.cluster.list(API, "ProvisioningRecord", self.namespace)
+        return next(
+            (item for item in found if item["spec"]["declaration"]["xr"]["name"] == self.name), None
+        )
+
+    def handle(self) -> str:
+        """Return `pr-<uuid>` of the current record."""
+        return str(((self.record() or {}).get("status") or {}).get("xrName", ""))
+
+    def substrate(self, handle: str) -> Object | None:
+        return self.cluster.get(SUBSTRATE_API, "XGenericVM", handle, self.namespace)
+
+    def machine(self, handle: str) -> Object | None:
+        return self.cluster.get(CLOUD_API, "Machine", handle, self.namespace)
+
+    def phase(self) -> str:
+        return str(((self.record() or {}).get("status") or {}).get("phase", ""))
+
+    def until_ready(self, *, timeout_s: float = TIMEOUT_S) -> str:
+        """Wait until the XR is Ready; return its handle."""
+        wait_for(
+            lambda: condition_of(self.xr(), "Ready").get("status") == "True",
+            f"{self.name} Ready",
+            timeout_s=timeout_s,
+            explain=self.explain,
+        )
+        return self.handle()
+
+    def until_enrolling(self, *, timeout_s: float = TIMEOUT_S) -> str:
+        """Wait until the machine runs and its node does not come; return the handle."""
+        wait_for(
+            lambda: self.phase() == "Enrolling",
+            f"{self.name} Enrolling",
+            timeout_s=timeout_s,
+            explain=self.explain,
+        )
+        return self.handle()
+
+    def delete(self, *, propagation: str) -> None:
+        self.cluster.delete(
+            API, "ProvisionedResource", self.name, self.namespace, propagation=propagation
+        )
+
+    def delete_record(self) -> None:
+        record = self.record()
+        assert record is not None
+        name = record["metadata"]["name"]
+        self.cluster.delete(API, "ProvisioningRecord", name, self.namespace)
+
+    def until_gone(self, handle: str) -> None:
+        """Wait until XR, record, substrate and machine are gone."""
+        wait_for(lambda: self.xr() is None, f"{self.name} XR gone")
+        wait_for(lambda: self.record() is None, f"{self.name} record gone", explain=self.explain)
+        assert self.substrate(handle) is None
+        assert self.machine(handle) is None
+
+    def explain(self) -> str:
+        """Say what the objects themselves say."""
+        return " ".join(
+            f"{item['type']}={item['status']}:{item.get('reason')}"
+            for found in (self.xr(), self.record())
+            for item in ((found or {}).get("status") or {}).get("conditions", [])
+        )
+
+    def facts(self, handle: str) -> list[Fact]:
+        told = [
+            *facts.from_postgres(self.stack.postgres.dsn),
+            *facts.from_cloud(self.stack.cloud_root),
+            *facts.from_audit(self.stack.plane.audit_log),
+        ]
+        return sorted(fact for fact in told if fact.subject == handle)
+
+    def assert_ordered(self, handle: str, *, registered: bool) -> None:
+        """Assert that the mesh was done with before the machine was touched."""
+        told = self.facts(handle)
+        going = facts.first(told, "cloud", "delete-requested", handle)
+        assert going is not None, told
+        done = "deregistered" if registered else "token revoked"
+        out = facts.first(told, "mesh", done, handle)
+        assert out is not None, told
+        assert out.at < going.at, told
+        gone = facts.first(told, "api", "delete xgenericvms 200 by crossplane", handle)
+        ours = facts.first(told, "api", "delete xgenericvms 200 by provisioning-broker", handle)
+        for deletion in (gone, ours):
+            assert deletion is None or out.at < deletion.at, told
+
+    def assert_nothing_left(self, handle: str) -> None:
+        """Assert that no object, secret or live row of it remains."""
+        assert self.substrate(handle) is None
+        assert self.machine(handle) is None
+        secrets = self.cluster.list("v1", "Secret", self.namespace)
+        assert [s for s in secrets if s["metadata"]["name"].startswith(f"{self.name}-")] == []
+        row = wait_for(lambda: aggregate(self.stack.postgres.dsn, handle), "its row")
+        assert row["status"] == "Deleted"
+        assert row["live_nodes"] == 0
+        assert row["live_tokens"] == 0
+        told = [fact.what for fact in self.facts(handle) if fact.source == "event"]
+        assert len(told) == len(set(told))
+        assert told[-2:] == [
+            "broker.ProvisionedResourceDeleting",
+            "broker.ProvisionedResourceDeleted",
+        ]
+
+    def assert_created_once(self, handle: str) -> None:
+        told = self.facts(handle)
+        assert [fact.what for fact in told if fact.source == "cloud"].count("created") == 1
+
+
+def aggregate(dsn: str, handle: str) -> asyncpg.Record | None:
+    """Read an aggregate's row with what is alive of it."""
+    return asyncio.run(_aggregate(dsn, handle))
+
+
+async def _aggregate(dsn: str, handle: str) -> asyncpg.Record | None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return await connection.fetchrow(
+            """
+            SELECT r.id, r.status,
+              (SELECT count(*) FROM plexsphere.nodes n
+               WHERE n.provisioned_resource_id = r.id AND n.deregistered_at IS NULL) AS live_nodes,
+              (SELECT count(*) FROM plexsphere.bootstrap_tokens t
+               WHERE t.provisioned_resource_id = r.id AND t.revoked_at IS NULL
+                 AND t.consumed_at IS NULL) AS live_tokens
+            FROM plexsphere.provisioned_resources r WHERE r.xr_name = $1
+            """,
+            handle,
+        )
+    finally:
+        await connection.close()

@@ -1,0 +1,108 @@
+"""The broker's repository in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from function.contract.strategy import Phase
+from reconciler.domain.broker import events, ids
+from reconciler.domain.broker.errors import (
+    AssignmentNotFoundError,
+    InvalidInputError,
+    ProvisionedResourceNotFoundError,
+    StaleAggregateError,
+)
+from reconciler.domain.broker.events import LifecycleEvent
+from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+from tests.fakes.memory import MemoryStore
+
+
+class InMemoryBrokerRepository:
+    """Keeps the promises of `ports.broker.BrokerRepository`."""
+
+    def __init__(self, store: MemoryStore | None = None, *, check_placement: bool = False) -> None:
+        self.store = store or MemoryStore()
+        self._check_placement = check_placement
+
+    async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
+        existing = await self.find_live(resource.key)
+        if existing is not None:
+            return existing
+        placed = (
+            resource.project_id in self.store.projects
+            and resource.management_cluster_id in self.store.clusters
+        )
+        if self._check_placement and not placed:
+            message = "cannot create provisioned resource: not placed"
+            raise AssignmentNotFoundError(message)
+        self.store.resources[resource.id] = resource
+        self.store.append_once(resource.id, events.requested(resource), resource.created_at)
+        return resource
+
+    async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
+        if resource_id not in self.store.resources:
+            message = "cannot find provisioned resource: no such id"
+            raise ProvisionedResourceNotFoundError(message)
+        return self.store.resources[resource_id]
+
+    async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
+        for resource in self.store.resources.values():
+            if resource.key == key and resource.deletion_requested_at is None:
+                return resource
+        return None
+
+    async def find_by_record(self, uid: str) -> ProvisionedResource | None:
+        found = [item for item in self.store.resources.values() if item.record.uid == uid]
+        return max(found, key=lambda item: (item.created_at, item.id), default=None)
+
+    async def list_unfinished(self) -> Sequence[ProvisionedResource]:
+        unfinished = [
+            item for item in self.store.resources.values() if item.phase is not Phase.DELETED
+        ]
+        return sorted(unfinished, key=lambda item: (item.created_at, item.id))
+
+    async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
+        return [item for item in await self.list_unfinished() if item.key.namespace == namespace]
+
+    async def update(
+        self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
+    ) -> ProvisionedResource:
+        stored = await self.get(resource.id)
+        if stored.version != resource.version:
+            message = "cannot update provisioned resource: it changed since it was read"
+            raise StaleAggregateError(message)
+        changed = replace(
+            stored,
+            phase=resource.phase,
+            record=resource.record,
+            accepted=resource.accepted,
+            protected=resource.protected,
+            bootstrap_token_id=resource.bootstrap_token_id,
+            generation=resource.generation,
+            updated_at=resource.updated_at,
+            version=stored.version + 1,
+        )
+        self.store.resources[resource.id] = changed
+        if event is not None:
+            self.store.append_once(resource.id, event, resource.updated_at)
+        return changed
+
+    async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
+        at = resource.deletion_requested_at
+        if at is None:
+            message = "cannot record deletion intent: deletion_requested_at must be set"
+            raise InvalidInputError(message)
+        stored = await self.get(resource.id)
+        if stored.deletion_requested_at is not None:
+            return stored
+        requested = replace(
+            stored,
+            phase=resource.phase,
+            deletion_requested_at=at,
+            updated_at=max(stored.updated_at, at),
+            version=stored.version + 1,
+        )
+        self.store.resources[resource.id] = requested
+        self.store.append_once(resource.id, events.deleting(requested), at)
+        return requested

@@ -1,0 +1,69 @@
+"""The operators' listener over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from reconciler.adapters.http import operator_app
+from reconciler.adapters.http.listener import listening
+from reconciler.adapters.http.operator_app import Probe
+from tests.integration.http.conftest import LOOPBACK
+
+pytestmark = pytest.mark.integration
+
+
+async def _passes() -> None:
+    return
+
+
+async def _fails() -> None:
+    message = "postgresql://user:hunter2@host refused us"
+    raise ConnectionError(message)
+
+
+async def _hangs() -> None:
+    await asyncio.Event().wait()
+
+
+async def _ask(probes: dict[str, Probe], path: str) -> tuple[int, str]:
+    app = operator_app.operator_app(probes)
+    async with (
+        listening(app, LOOPBACK, tls=None) as url,
+        aiohttp.ClientSession() as session,
+        session.get(url + path) as response,
+    ):
+        return response.status, await response.text()
+
+
+async def test_it_is_alive_whatever_its_dependencies_say() -> None:
+    assert await _ask({"postgres": _fails}, "/healthz") == (200, "ok\n")
+
+
+async def test_it_is_ready_when_every_probe_passes() -> None:
+    status, text = await _ask({"postgres": _passes, "cluster": _passes}, "/readyz")
+
+    assert status == 200
+    assert text == "[+]cluster ok\n[+]postgres ok\n"
+
+
+async def test_a_probe_that_fails_is_named_without_its_text() -> None:
+    status, text = await _ask({"postgres": _fails, "cluster": _passes}, "/readyz")
+
+    assert status == 503
+    assert text == "[+]cluster ok\n[-]postgres failed\n"
+
+
+async def test_a_probe_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_app, "PROBE_TIMEOUT_S", 0.1)
+
+    assert await _ask({"postgres": _hangs}, "/readyz") == (503, "[-]postgres failed\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/register"])
+async def test_nothing_of_the_nodes_is_served(path: str) -> None:
+    status, _ = await _ask({}, path)
+
+    assert status == 404

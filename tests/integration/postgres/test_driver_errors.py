@@ -1,0 +1,101 @@
+"""What becomes of a driver's errors, on a real server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.classify import translated
+from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.domain.broker.errors import InvalidInputError
+from reconciler.domain.identity.denial import Denial
+from reconciler.ports.identity import Registered, StoreUnavailableError
+from tests.contract.worlds import World, aggregate
+
+pytestmark = pytest.mark.integration
+
+
+async def test_a_lost_server_is_unavailable(pool: asyncpg.Pool) -> None:
+    repository = PostgresBrokerRepository(pool)
+    async with pool.acquire() as connection:
+        own = await connection.fetchval("SELECT pg_backend_pid()")
+        with (
+            pytest.raises(StoreUnavailableError, match="cannot test: the store"),
+            translated("test"),
+        ):
+            await connection.execute("SELECT pg_terminate_backend($1)", own)
+
+    assert await repository.list_unfinished() == ()
+
+
+async def test_a_closed_pool_is_unavailable(pool: asyncpg.Pool) -> None:
+    await pool.close()
+
+    with pytest.raises(StoreUnavailableError):
+        await PostgresBrokerRepository(pool).list_unfinished()
+
+
+async def test_a_check_names_its_constraint_and_no_value(pool: asyncpg.Pool) -> None:
+    with pytest.raises(InvalidInputError) as caught, translated("store thing"):
+        await pool.execute(
+            "INSERT INTO plexsphere.management_clusters (id, name, slug) "
+            "VALUES ('00000000-0000-0000-0000-000000000001', 'secret-name', '')"
+        )
+
+    assert str(caught.value) == "cannot store thing: management_clusters_slug_check refuses the row"
+
+
+async def test_what_is_not_understood_passes_with_a_note(pool: asyncpg.Pool) -> None:
+    with pytest.raises(asyncpg.UndefinedTableError) as caught, translated("read nothing"):
+        await pool.fetch("SELECT FROM nowhere")
+
+    assert caught.value.__notes__ == ["attempted: read nothing"]
+
+
+async def test_a_row_that_drifted_is_refused_when_it_is_read(
+    pool: asyncpg.Pool, world: World
+) -> None:
+    resource = await world.resource()
+    await pool.execute("UPDATE plexsphere.provisioned_resources SET xr_name = 'pr-other'")
+
+    with pytest.raises(InvalidInputError, match="xr_name must be derived from the id"):
+        await world.repository.get(resource.id)
+
+
+async def test_who_waits_too_long_is_told_to_come_again(pool: asyncpg.Pool, world: World) -> None:
+    resource = await world.resource()
+    token = await world.token(resource)
+    store = PostgresEnrolmentStore(pool, lock_wait=timedelta(milliseconds=50))
+    impatient = replace(world, enrolment_store=store)
+
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT FROM plexsphere.domains FOR NO KEY UPDATE")
+        refused = await impatient.register(resource, token)
+    registered = await world.register(resource, token)
+
+    assert isinstance(refused, Denial)
+    assert (refused.status, refused.code) == (503, "allocator_contention")
+    assert isinstance(registered, Registered)
+
+
+async def test_an_address_that_is_taken_at_the_last_moment_is_not_given_twice(
+    pool: asyncpg.Pool, world: World
+) -> None:
+    one, two = await world.resource("a"), await world.resource("b")
+    assert isinstance(await world.register(one, await world.token(one)), Registered)
+    token = await world.token(two)
+
+    with pytest.raises(asyncpg.UniqueViolationError, match="nodes_mesh_ip_live"):
+        await pool.execute(
+            "INSERT INTO plexsphere.nodes (id, project_id, domain_id, provisioned_resource_id, "
+            "bootstrap_token_id, public_key, mesh_ip, nsk_hash) "
+            "SELECT $1, project_id, domain_id, $2, $3, public_key, mesh_ip, nsk_hash "
+            "FROM plexsphere.nodes",
+            aggregate().id,
+            two.id,
+            token.id,
+        )
