@@ -1,11 +1,13 @@
-# The few commands; docs/architecture.md explains what stands behind them.
+# The few commands; README.md says what they show.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-UV := $(BIN)/uv
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes \
+	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
+DELETE ?= background
 
-.PHONY: venv lock fmt check test test-long demo up down clean render generate bench
+.PHONY: venv lock fmt generate check test test-long demo up down clean render
 
 venv: $(VENV)/.stamp
 
@@ -17,23 +19,47 @@ $(VENV)/.stamp: requirements/dev.txt pyproject.toml
 
 # Hash-pinned, without URLs, for every supported Python and both architectures.
 lock: venv
-	$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
-	  --no-header --no-annotate pyproject.toml -o requirements/function.txt
-	$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
-	  --no-header --no-annotate --extra reconciler pyproject.toml -o requirements/reconciler.txt
-	$(UV) pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
-	  --no-header --no-annotate --extra reconciler pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) pyproject.toml -o requirements/function.txt
+	$(COMPILE) --extra reconciler pyproject.toml -o requirements/reconciler.txt
+	$(COMPILE) --extra reconciler pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) requirements/pythonic.in -o requirements/pythonic.txt
 
 fmt: venv
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# What is derived from something else; tests fail when it drifts.
+generate: venv
+	$(BIN)/python -m dev.crds
+	$(BIN)/python -m tests.golden.regenerate
 
 check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests/unit tests/architecture tests/contract -m "not integration" -q
+	$(BIN)/pytest -q -m "not integration and not render and not e2e"
 
 test: venv
 	$(BIN)/pytest -q
+
+test-long: test
+
+# One node from Git to Ready and back; DELETE=background or foreground.
+demo: venv
+	DELETE=$(DELETE) $(BIN)/python -m dev.demo
+
+up: venv
+	$(BIN)/python -m dev.stack --run-dir .run
+
+render: venv
+	$(BIN)/pytest -q -m render
+
+# Ends a stack that `make up` left, by the process id it wrote; stops nothing else.
+down: venv
+	$(BIN)/python -m dev.down
+
+clean: down
+	$(BIN)/python -c 'import shutil; from dev.toolchain import cache_dir; shutil.rmtree(cache_dir(), ignore_errors=True)'
+	rm -rf .run dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV)

@@ -7,6 +7,7 @@ themselves, and what is shown (`dev.demo`). The end-to-end tests and `make up` u
 """
 
 import argparse
+import os
 import signal
 import socket
 import sys
@@ -32,6 +33,9 @@ RECONCILER_ACCOUNT = ("plexsphere-system", "provisioning-broker")
 CLOUD_ACCOUNT = ("crossplane-system", "demo-cloud")
 READY_TIMEOUT_S = 60.0
 """Each part is ready within seconds; a loaded machine needs more."""
+
+PID_FILE = "pid"
+"""In the run directory while a stack of `make up` runs; `make down` reads it."""
 
 DEPLOY = ("deploy/namespace.yaml", "deploy/crds", "deploy/rbac", "deploy/policies")
 CLOUD = ("dev/cloud/crd.yaml", "dev/cloud/providerconfig-crd.yaml", "dev/cloud/rbac.yaml")
@@ -229,9 +233,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report = binaries.console()
     started = time.monotonic()
     with Stack(run_dir, report=report) as stack:
+        pid_file = stack.run_dir / PID_FILE
+        pid_file.write_text(str(os.getpid()), encoding="utf-8")
         report(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C ends it")
         print(f"export KUBECONFIG={stack.plane.kubeconfig}", flush=True)
         over.wait()
+        pid_file.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

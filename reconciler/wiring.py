@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import asyncpg
 
-from function.contract.record import Enrolment as EnrolmentKnobs
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http.listener import Address, TLSFiles, listening
 from reconciler.adapters.http.node_app import node_app
@@ -28,7 +27,7 @@ from reconciler.adapters.postgres.broker_repository import PostgresBrokerReposit
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
 from reconciler.adapters.postgres.migrate import migrate
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
-from reconciler.adapters.postgres.pool import open_pool
+from reconciler.adapters.postgres.pool import open_pool, ping
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
 from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
 from reconciler.app.broker_service import Service, ServicePorts
@@ -117,25 +116,13 @@ async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> D
     }
     service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=cluster_id)
     teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-    knobs = Knobs(enrolment=enrolment_knobs(settings), token_ttl=settings.token_ttl)
+    knobs = Knobs(enrolment=settings.enrolment, token_ttl=settings.token_ttl)
     return Driver(
         view=LocalView(records=cluster.records.items, projects=cluster.projects.items),
         repository=shared["repository"],
         tick=Tick(TickPorts(**shared, **mesh), service, teardown, knobs=knobs),
         teardown=teardown,
         project_tick=ProjectTick(cluster.project_gateway, tenancy, clock, cluster=slug),
-    )
-
-
-def enrolment_knobs(settings: Settings) -> EnrolmentKnobs:
-    """Return what the settings say about enrolment, as records publish it."""
-    return EnrolmentKnobs(
-        base_url=settings.enrol_base_url,
-        plexd_download_url=settings.plexd_download_url,
-        plexd_sha256=dict(settings.plexd_sha256),
-        plexd_image=settings.plexd_image,
-        ca_bundle=settings.ca_bundle,
-        document_form=settings.document_form,
     )
 
 
@@ -173,7 +160,7 @@ def _budget(per_second: float) -> TokenBuckets:
 
 def _probes(pool: asyncpg.Pool, driver: Driver, cluster: Cluster) -> Mapping[str, Probe]:
     async def postgres() -> None:
-        await pool.fetchval("SELECT 1")
+        await ping(pool)
 
     async def kubernetes() -> None:
         await cluster.client.request("GET", "/version")

@@ -114,8 +114,13 @@ class TokenIssuer(Protocol):
     ) -> IssuedToken:
         """Mint a token for one generation of one resource; stored as a hash.
 
-        Idempotency: none; a second call mints a second token. The caller persists the
-        generation first-come by the aggregate's version.
+        Raises:
+            StaleAggregateError: This generation was issued before, or the resource's
+                deletion was requested.
+            InvalidInputError: The window lies outside 300 s to 24 h.
+
+        Idempotency: none; the caller claims the generation by the aggregate's version
+        before it issues.
         """
         ...
 

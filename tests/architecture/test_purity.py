@@ -23,7 +23,7 @@ REVEALS = {
     "function/render/cloudinit.py",
     "function/render/inject.py",
     "reconciler/adapters/kubernetes/gateway.py",
-    "reconciler/adapters/identity/hashing.py",
+    "reconciler/domain/identity/token.py",
 }
 """Where a token's plaintext may be unwrapped: where it is delivered, and where it is hashed."""
 

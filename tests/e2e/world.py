@@ -62,6 +62,8 @@ class Node:
     labels: dict[str, str] = field(default_factory=dict)
     composition: str | None = None
     parameters: Object = field(default_factory=lambda: {"region": "nbg1"})
+    blueprint: str = "generic-vm-v1alpha1"
+    credential: str = "demo-main"
 
     @property
     def cluster(self) -> Cluster:
@@ -69,8 +71,8 @@ class Node:
 
     def apply(self) -> Node:
         spec: Object = {
-            "blueprintRef": {"name": "generic-vm-v1alpha1"},
-            "cloudCredentialRef": {"name": "demo-main"},
+            "blueprintRef": {"name": self.blueprint},
+            "cloudCredentialRef": {"name": self.credential},
             "parameters": self.parameters,
             "labels": self.labels,
         }

@@ -256,6 +256,11 @@ class TestHeartbeat:
 
         assert_problem(answer, 400, code)
 
+    async def test_the_nanoseconds_of_go_are_taken(self, nodes: Nodes, registered: Answer) -> None:
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.123456789Z"
+
+        assert (await nodes.heartbeat(registered, changes={"client_now": now})).status == 200
+
     async def test_a_missing_field_is_400(self, nodes: Nodes, registered: Answer) -> None:
         body = heartbeat()
         del body["nat_summary"]

@@ -183,9 +183,10 @@ async def test_a_transaction_that_fails_leaves_the_fake_as_it_was(world: World) 
     store = _store(world)
     store.lost = 1
 
-    with pytest.raises(AllocationLostError):
+    async def admit() -> None:
+        request = _request(body(resource, token))
         async with store.registration() as transaction:
-            facts = await transaction.facts(_request(body(resource, token)))
+            facts = await transaction.facts(request)
             assert facts.token is not None
             node = NewNode(
                 id=UUIDv7Source().node_id(),
@@ -193,7 +194,10 @@ async def test_a_transaction_that_fails_leaves_the_fake_as_it_was(world: World) 
                 mesh_ip="100.64.0.1",
                 nsk_digest=bytes(32),
             )
-            await transaction.admit(_request(body(resource, token)), node)
+            await transaction.admit(request, node)
+
+    with pytest.raises(AllocationLostError):
+        await admit()
 
     assert await world.issuer.state(token.id) is BootstrapState.ISSUED
     assert not await world.deregistrar.node_registered(token.id)

@@ -1,0 +1,148 @@
+"""Bad input gets a condition that names field and rule, makes nothing, and can be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dev.stack import Stack
+from tests.e2e.conftest import MakeNode
+from tests.e2e.world import API, Node, condition_of, wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+
+def _refused(node: Node, reason: str, field: str) -> None:
+    condition = wait_for(
+        lambda: _matching(condition_of(node.xr(), "Admitted"), reason),
+        f"Admitted=False/{reason}",
+        explain=lambda: f"{node.explain()} {condition_of(node.xr(), 'Admitted')}",
+    )
+    assert field in condition["message"]
+    assert condition_of(node.xr(), "Ready").get("status") == "False"
+    assert node.handle() == ""
+
+
+def _matching(condition: dict[str, Any], reason: str) -> dict[str, Any] | None:
+    matches = condition.get("status") == "False" and condition.get("reason") == reason
+    return condition if matches else None
+
+
+@pytest.fixture
+def refused(make_node: MakeNode) -> Iterator[Node]:
+    node = make_node()
+    yield node
+    if node.xr() is not None:
+        handle = node.handle()
+        node.delete(propagation="Background")
+        node.until_gone(handle or "pr-none")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({}, "spec.parameters.region: is required"),
+        ({"region": 7}, "spec.parameters.region: must be a string"),
+        ({"region": "nbg1", "diskSizeGb": "40"}, "spec.parameters.diskSizeGb: must be an integer"),
+        ({"region": "nbg1", "diskSizeGb": 1.5}, "spec.parameters.diskSizeGb: must be an integer"),
+        ({"region": "nbg1", "colour": "red"}, "spec.parameters.colour: is not a parameter"),
+        ({"region": "nbg1", "helmValues": {}}, "spec.parameters.helmValues: is reserved"),
+        ({"region": "nbg1", "providerSecret": {}}, "spec.parameters.providerSecret: is reserved"),
+    ],
+)
+def test_a_bad_parameter_is_named_with_its_rule(
+    refused: Node, parameters: dict[str, Any], field: str
+) -> None:
+    refused.parameters = parameters
+
+    refused.apply()
+
+    _refused(refused, "InvalidParameters", field)
+    assert refused.record() is None
+
+
+def test_mending_a_parameter_lets_it_go_on(make_node: MakeNode) -> None:
+    node = make_node(parameters={})
+    node.apply()
+    wait_for(lambda: _matching(condition_of(node.xr(), "Admitted"), "InvalidParameters"), "refusal")
+
+    node.parameters = {"region": "nbg1"}
+    node.apply()
+
+    handle = node.until_ready()
+    node.delete(propagation="Background")
+    node.until_gone(handle)
+
+
+def test_an_unknown_blueprint_is_waited_for(stack: Stack, refused: Node) -> None:
+    refused.blueprint = "from-tomorrow"
+
+    refused.apply()
+
+    _refused(refused, "BlueprintNotFound", "spec.blueprintRef.name")
+    assert refused.record() is None
+    _publish(stack, "from-tomorrow")
+    handle = refused.until_ready()
+    refused.delete(propagation="Background")
+    refused.until_gone(handle)
+
+
+def test_a_cluster_scoped_blueprint_is_refused(stack: Stack, refused: Node) -> None:
+    xr = {"apiVersion": "blueprints.plexsphere.com/v1alpha1", "kind": "XCluster",
+          "scope": "Cluster"}  # fmt: skip
+    _publish(stack, "cluster-scoped", xr=xr)
+    refused.blueprint = "cluster-scoped"
+
+    refused.apply()
+
+    _refused(refused, "UnsupportedBlueprint", "cluster-scoped")
+
+
+def test_a_blueprint_whose_xrd_is_absent_is_refused(stack: Stack, refused: Node) -> None:
+    xr = {"apiVersion": "blueprints.plexsphere.com/v1alpha1", "kind": "XNowhere"}
+    _publish(stack, "nowhere", xr=xr)
+    refused.blueprint = "nowhere"
+
+    refused.apply()
+
+    _refused(refused, "UnsupportedBlueprint", "is not served here")
+
+
+def test_a_credential_of_another_project_is_refused_until_it_is_allowed(
+    stack: Stack, refused: Node
+) -> None:
+    _credential(stack, projects=["somebody-else"])
+    refused.credential = "foreign"
+
+    refused.apply()
+
+    _refused(refused, "CredentialNotAllowed", "spec.cloudCredentialRef.name")
+    _credential(stack, projects=["shop"])
+    wait_for(
+        lambda: condition_of(refused.xr(), "Admitted").get("reason") != "CredentialNotAllowed",
+        "the credential allowed",
+    )
+
+
+def _publish(stack: Stack, name: str, **changes: Any) -> None:
+    found = stack.plane.cluster.get(API, "BlueprintVersion", "generic-vm-v1alpha1")
+    assert found is not None
+    metadata = {"name": name}
+    spec = {**found["spec"], **changes}
+    stack.plane.apply(
+        {"apiVersion": API, "kind": "BlueprintVersion", "metadata": metadata, "spec": spec}
+    )
+
+
+def _credential(stack: Stack, *, projects: list[str]) -> None:
+    spec = {
+        "cloudRef": {"name": "demo"},
+        "vault": {"mount": "kv", "path": "somebody/else"},
+        "projects": projects,
+    }
+    metadata = {"name": "foreign"}
+    stack.plane.apply(
+        {"apiVersion": API, "kind": "CloudCredential", "metadata": metadata, "spec": spec}
+    )

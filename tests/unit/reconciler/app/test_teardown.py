@@ -1,0 +1,223 @@
+"""The ordered teardown on fakes: who deletes, in which order, over a crash after every effect."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from function.contract.conditions import ConditionType, find
+from function.contract.strategy import Phase
+from reconciler.app.teardown import POLL_FIRST_S, POLL_MAX_S, poll_interval_s
+from reconciler.domain.broker.release import XRFacts
+from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
+from tests.unit.reconciler.samples import NOW
+
+EFFECTS_MAX = 21
+"""Effects of the longest teardown here, calls that find nothing to do included."""
+
+WAYS = [
+    pytest.param(GONE, "delete substrate", id="xr-gone"),
+    pytest.param(PAUSED, "delete substrate", id="xr-paused"),
+    pytest.param(LEFT, "delete substrate", id="xr-left-by-crossplane"),
+    pytest.param(ALIVE, "crossplane drops substrate", id="xr-alive"),
+]
+
+
+async def _ready(*, fuse: Fuse | None = None) -> World:
+    world = World(fuse=fuse or Fuse())
+    await world.until_ready()
+    world.cluster.journal.clear()
+    return world
+
+
+def _position(journal: list[str], effect: str) -> int:
+    assert journal.count(effect) == 1, journal
+    return journal.index(effect)
+
+
+@pytest.mark.parametrize(("xr", "deletion"), WAYS)
+async def test_the_node_goes_before_the_substrate(xr: XRFacts, deletion: str) -> None:
+    world = await _ready()
+
+    world.delete(xr=xr)
+    await world.tick_until_quiet()
+
+    journal = world.cluster.journal
+    assert _position(journal, "event NodeDeregistered") < _position(journal, deletion)
+    assert _position(journal, deletion) < _position(journal, "remove finalizer")
+    assert world.resource.phase is Phase.DELETED
+    assert not world.finalizer
+    assert world.cluster.objects == {}
+
+
+@pytest.mark.parametrize(("xr", "deletion"), WAYS)
+async def test_a_node_that_never_came_loses_its_token_first(xr: XRFacts, deletion: str) -> None:
+    world = World()
+    await world.tick_until_quiet()
+    world.react()
+    await world.tick_until_quiet()
+
+    world.delete(xr=xr)
+    await world.tick_until_quiet()
+
+    (token,) = world.store.tokens.values()
+    assert token.revoked_at is not None
+    assert world.cluster.secrets == {}
+    assert world.resource.phase is Phase.DELETED
+    assert _position(world.cluster.journal, deletion) >= 0
+
+
+async def test_the_annotation_comes_before_the_wish() -> None:
+    world = await _ready()
+
+    world.delete(xr=ALIVE)
+    await world.tick()
+    await world.tick()
+
+    assert "release" in world.cluster.journal
+    assert world.status["substrate"] == "Absent"
+    released = world.cluster.journal.index("release")
+    assert "write status" in world.cluster.journal[released:]
+
+
+async def test_nobody_deletes_while_crossplane_may_be_composing() -> None:
+    world = await _ready()
+
+    world.delete(xr=GOING)
+    await world.tick_until_quiet()
+
+    condition = find(world.status, ConditionType.READY)
+    assert condition is not None
+    assert condition.reason == "WaitingForCrossplane"
+    assert world.status["substrate"] == "Present"
+    assert "delete substrate" not in world.cluster.journal
+    world.cluster.xr = GONE
+    await world.tick_until_quiet()
+    assert world.resource.phase is Phase.DELETED
+
+
+async def test_a_mesh_that_cannot_be_reached_stops_everything_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await _ready()
+    world.delete(xr=GONE)
+    ports: Any = world.teardown._ports
+
+    async def unreachable(_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(ports.nodes, "deregister", unreachable, raising=False)
+    with pytest.raises(Exception, match="mesh could not be reached"):
+        await world.tick()
+
+    assert "delete substrate" not in world.cluster.journal
+    condition = find(world.status, ConditionType.READY)
+    assert condition is not None
+    assert condition.reason == "NodeDeregistrationFailed"
+
+
+async def test_a_provider_config_stays_while_a_sibling_uses_it() -> None:
+    world = await _ready()
+    sibling = World(store=world.store, cluster=world.cluster)
+    sibling.raw["metadata"].update({"name": "web-2-abc", "uid": "record-2"})
+    sibling.raw["spec"]["declaration"]["xr"] = {
+        **sibling.raw["spec"]["declaration"]["xr"],
+        "name": "web-2",
+    }
+    await sibling.tick()
+    assert len(world.store.resources) == 2
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+
+    assert "delete provider config" not in world.cluster.journal
+    assert world.cluster.records_in[world.raw["metadata"]["namespace"]] == 1
+
+
+async def test_the_last_one_releases_provider_config_and_namespace() -> None:
+    world = await _ready()
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+
+    assert world.cluster.provider_configs == {}
+    assert world.cluster.records_in[world.raw["metadata"]["namespace"]] == 0
+
+
+async def test_a_record_that_was_never_accepted_goes_at_once() -> None:
+    world = World()
+    world.catalog.placed = False
+    await world.tick()
+
+    world.delete(xr=GONE)
+    await world.tick()
+
+    assert not world.finalizer
+    assert world.store.resources == {}
+
+
+async def test_a_vanished_record_is_waited_for_while_its_xr_lives() -> None:
+    world = await _ready()
+    world.cluster.xr = ALIVE
+
+    again = await world.teardown.run_vanished(world.resource)
+
+    assert again is not None
+    assert world.resource.deletion_requested_at is None
+
+
+async def test_a_vanished_record_without_an_xr_is_drained() -> None:
+    world = await _ready()
+    world.cluster.xr = GONE
+
+    for _ in range(5):
+        await world.teardown.run_vanished(world.resource)
+
+    assert world.resource.phase is Phase.DELETED
+    assert world.cluster.objects == {}
+    assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
+
+
+@pytest.mark.parametrize(("xr", "deletion"), WAYS)
+@pytest.mark.parametrize("after", range(1, EFFECTS_MAX + 1))
+async def test_a_crash_after_any_effect_of_teardown_changes_nothing(
+    xr: XRFacts, deletion: str, after: int
+) -> None:
+    world = await _ready()
+    world.fuse.burnt, world.fuse.after = 0, after
+
+    world.delete(xr=xr)
+    await world.tick_until_quiet()
+
+    journal = world.cluster.journal
+    assert world.resource.phase is Phase.DELETED
+    assert not world.finalizer
+    assert world.cluster.objects == {}
+    assert world.cluster.secrets == {}
+    assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
+    assert world.event_types()[-2:] == [
+        "broker.ProvisionedResourceDeleting",
+        "broker.ProvisionedResourceDeleted",
+    ]
+    assert journal.count(deletion) == 1
+
+
+@pytest.mark.parametrize("xr", [GONE, ALIVE])
+async def test_the_crash_cases_cover_every_effect(xr: XRFacts) -> None:
+    world = await _ready()
+    world.fuse.burnt = 0
+
+    world.delete(xr=xr)
+    await world.tick_until_quiet()
+
+    assert 10 <= world.fuse.burnt <= EFFECTS_MAX
+
+
+def test_a_going_substrate_is_polled_ever_more_slowly() -> None:
+    waits = [poll_interval_s(NOW, NOW + timedelta(seconds=s)) for s in (0, 10, 60, 3600)]
+
+    assert waits == sorted(waits)
+    assert waits[0] == POLL_FIRST_S
+    assert waits[-1] == POLL_MAX_S
