@@ -5,6 +5,7 @@ here: many children and their order (`dev.supervisor`), nor what any program is.
 Everything in `dev` and the tests may import it; nothing a user installs may.
 """
 
+import atexit
 import contextlib
 import functools
 import os
@@ -158,6 +159,12 @@ def answers(url: str, *, authority: Path | None = None) -> bool:
 
 
 _reserved: dict[int, socket.socket] = {}
+
+
+@atexit.register
+def _give_ports_back() -> None:
+    for mark in _reserved.values():
+        mark.close()
 
 
 def free_port() -> int:

@@ -75,11 +75,15 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         async with asyncio.timeout(SYNC_TIMEOUT_S):
             await cluster.wait_synced()
         async with asyncio.timeout(SWEEP_TIMEOUT_S):
-            asked = await driver.sweep()
+            asked = await driver.sweep_projects() + await driver.sweep_records()
             await driver.queue.settle()
         _log.info("boot_sweep_done keys=%d", asked)
         await _listen(stack, settings, pool, driver, cluster)
-        work = asyncio.create_task(driver.run(settings.broker_interval))
+        work = asyncio.create_task(
+            driver.run(
+                broker_interval=settings.broker_interval, fleet_interval=settings.fleet_interval
+            )
+        )
         stack.push_async_callback(_ended, work)
         yield work
 

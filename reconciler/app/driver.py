@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -82,33 +82,46 @@ class Driver:
         """Hear that a node registered for an aggregate."""
         self.queue.add(AggregateKey(id=str(resource_id)))
 
-    async def sweep(self) -> int:
-        """Ask for everything once: Projects, records, aggregates without a record.
+    async def sweep_projects(self) -> int:
+        """Ask for every Project once.
 
         Returns:
             How many keys were asked for.
         """
-        keys: list[Key] = [ProjectKey(name=name) for _, name in self._view.projects()]
-        records = self._view.records()
-        keys += [RecordKey(namespace=namespace, name=name) for namespace, name in records]
-        for resource in await self._repository.list_unfinished():
-            if not _speaks_for(records, resource):
-                keys.append(AggregateKey(id=str(resource.id)))
+        keys = [ProjectKey(name=name) for _, name in self._view.projects()]
         for key in keys:
             self.queue.add(key)
         return len(keys)
 
-    async def run(self, interval: timedelta) -> None:
+    async def sweep_records(self) -> int:
+        """Ask for every record once, and for every aggregate without one.
+
+        Returns:
+            How many keys were asked for.
+        """
+        records = self._view.records()
+        keys: list[Key] = [RecordKey(namespace=namespace, name=name) for namespace, name in records]
+        keys += [
+            AggregateKey(id=str(resource.id))
+            for resource in await self._repository.list_unfinished()
+            if not _speaks_for(records, resource)
+        ]
+        for key in keys:
+            self.queue.add(key)
+        return len(keys)
+
+    async def run(self, *, broker_interval: timedelta, fleet_interval: timedelta) -> None:
         """Work and sweep until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.queue.run())
-            group.create_task(self._ticker(interval))
+            group.create_task(self._ticker(self.sweep_records, broker_interval))
+            group.create_task(self._ticker(self.sweep_projects, fleet_interval))
 
-    async def _ticker(self, interval: timedelta) -> None:
+    async def _ticker(self, sweep: Callable[[], Awaitable[int]], interval: timedelta) -> None:
         while True:
             await asyncio.sleep(interval.total_seconds())
             try:
-                await self.sweep()
+                await sweep()
                 self.sweep_fault = None
             except Exception as error:  # noqa: BLE001 - the next sweep tries again
                 self.sweep_fault = describe(error)

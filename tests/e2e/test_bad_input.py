@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dev.kube import RefusedError
 from dev.stack import Stack
 from tests.e2e.conftest import MakeNode
 from tests.e2e.world import API, Node, condition_of, wait_for
@@ -81,7 +82,7 @@ def test_an_unknown_blueprint_is_waited_for(stack: Stack, refused: Node) -> None
 
     refused.apply()
 
-    _refused(refused, "BlueprintNotFound", "spec.blueprintRef.name")
+    _refused(refused, "BlueprintNotFound", "spec.blueprintRef")
     assert refused.record() is None
     _publish(stack, "from-tomorrow")
     handle = refused.until_ready()
@@ -89,15 +90,24 @@ def test_an_unknown_blueprint_is_waited_for(stack: Stack, refused: Node) -> None
     refused.until_gone(handle)
 
 
-def test_a_cluster_scoped_blueprint_is_refused(stack: Stack, refused: Node) -> None:
-    xr = {"apiVersion": "blueprints.plexsphere.com/v1alpha1", "kind": "XCluster",
-          "scope": "Cluster"}  # fmt: skip
-    _publish(stack, "cluster-scoped", xr=xr)
-    refused.blueprint = "cluster-scoped"
+def test_a_blueprint_that_says_it_is_cluster_scoped_is_not_published(stack: Stack) -> None:
+    xr = {
+        "apiVersion": "blueprints.plexsphere.com/v1alpha1",
+        "kind": "XCluster",
+        "scope": "Cluster",
+    }
+
+    with pytest.raises(RefusedError, match=r"spec\.xr\.scope: .*Cluster is refused"):
+        _publish(stack, "cluster-scoped", xr=xr)
+
+
+def test_a_blueprint_whose_kind_is_cluster_scoped_is_refused(stack: Stack, refused: Node) -> None:
+    _publish(stack, "cluster-kind", xr={"apiVersion": API, "kind": "Cloud"})
+    refused.blueprint = "cluster-kind"
 
     refused.apply()
 
-    _refused(refused, "UnsupportedBlueprint", "cluster-scoped")
+    _refused(refused, "UnsupportedBlueprint", "is cluster-scoped")
 
 
 def test_a_blueprint_whose_xrd_is_absent_is_refused(stack: Stack, refused: Node) -> None:

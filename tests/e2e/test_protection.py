@@ -181,7 +181,8 @@ def test_without_the_policies_the_order_breaks(unprotected: Stack, propagation: 
     assert facts.first(node.facts(handle), "mesh", "deregistered", handle) is None
     unprotected.plane.apply(ROOT / "deploy/policies")
     unprotected.start_reconciler()
-    node.until_gone(handle)
+    wait_for(lambda: node.record() is None, "the record gone", explain=node.explain)
+    wait_for(lambda: node.machine(handle) is None, "the machine gone")
 
 
 def _take_policies_away(stack: Stack) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import asyncpg
@@ -26,6 +27,12 @@ CLOUD_API: Final = "cloud.demo.plexsphere.com/v1alpha1"
 PROJECT: Final = "plexsphere-project-0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"
 TIMEOUT_S: Final = 90.0
 """One step on a loaded machine; an idle one needs a tenth."""
+
+STILL_S: Final = 10.0
+"""Longer than two runs of the slowest pipeline here."""
+
+EARNED_S: Final = 75.0
+"""A life up to Ready spends some seventy of the hundred tokens of an XR's breaker."""
 
 Object = dict[str, Any]
 
@@ -60,7 +67,7 @@ class Node:
     name: str
     namespace: str = PROJECT
     labels: dict[str, str] = field(default_factory=dict)
-    composition: str | None = None
+    composition: str = "provisionedresource"
     parameters: Object = field(default_factory=lambda: {"region": "nbg1"})
     blueprint: str = "generic-vm-v1alpha1"
     credential: str = "demo-main"
@@ -75,9 +82,8 @@ class Node:
             "cloudCredentialRef": {"name": self.credential},
             "parameters": self.parameters,
             "labels": self.labels,
+            "crossplane": {"compositionRef": {"name": self.composition}},
         }
-        if self.composition is not None:
-            spec["crossplane"] = {"compositionRef": {"name": self.composition}}
         metadata = {"name": self.name, "namespace": self.namespace}
         self.cluster.apply(
             {"apiVersion": API, "kind": "ProvisionedResource", "metadata": metadata, "spec": spec}
@@ -125,6 +131,35 @@ class Node:
             explain=self.explain,
         )
         return self.handle()
+
+    def until_still(self) -> None:
+        """Wait until no pipeline run is in flight: nothing of it has changed for a while.
+
+        A run that is in flight while an XR is orphaned gives the record its dead owner
+        back, and the collector then deletes the record (Crossplane, not ours).
+        """
+        seen: tuple[str, ...] = ()
+        since = time.monotonic()
+
+        def still() -> bool:
+            nonlocal seen, since
+            handle = self.handle()
+            found = (self.xr(), self.record(), self.substrate(handle), self.machine(handle))
+            now = tuple(str((o or {}).get("metadata", {}).get("resourceVersion")) for o in found)
+            if now != seen:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since > STILL_S
+
+        wait_for(still, f"{self.name} at rest")
+
+    def until_earned(self) -> None:
+        """Wait until its XR has earned its breaker's tokens back: one a second."""
+        xr = self.xr()
+        assert xr is not None
+        born = datetime.fromisoformat(xr["metadata"]["creationTimestamp"])
+        wait_for(
+            lambda: (datetime.now(UTC) - born).total_seconds() > EARNED_S, f"{self.name} of age"
+        )
 
     def delete(self, *, propagation: str) -> None:
         self.cluster.delete(
@@ -180,6 +215,10 @@ class Node:
         assert self.machine(handle) is None
         secrets = self.cluster.list("v1", "Secret", self.namespace)
         assert [s for s in secrets if s["metadata"]["name"].startswith(f"{self.name}-")] == []
+        self.assert_aggregate_deleted(handle)
+
+    def assert_aggregate_deleted(self, handle: str) -> None:
+        """Assert that Postgres holds nothing alive of it and each event once."""
         row = wait_for(lambda: aggregate(self.stack.postgres.dsn, handle), "its row")
         assert row["status"] == "Deleted"
         assert row["live_nodes"] == 0

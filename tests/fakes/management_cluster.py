@@ -2,44 +2,75 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
+from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken, LiveObject
 
+Kind = tuple[str, str]
 Ref = tuple[str, str, str]
+Key = tuple[str, str]
+
+GONE = XRFacts(exists=False, terminating=False, composing_finalizer=False, paused=False)
+
+
+class RecordedEvent(NamedTuple):
+    """One Kubernetes Event, on one subject."""
+
+    subject: str
+    reason: str
+    message: str
+    warning: bool
 
 
 @dataclass
 class InMemoryManagementCluster:
-    """`ports.broker.ManagementCluster` with state; `journal` lists what had an effect."""
+    """`ports.broker.ManagementCluster` with state; `journal` lists what had an effect.
+
+    Attributes:
+        kinds: Which kinds are served and whether they are namespaced; None serves all.
+        xr: What there is to say of an XR that `xrs` does not know.
+        xrs: Uid and facts of XRs.
+        records: Records by namespace and name, None for a deleted one; one that nobody
+            put here is the very object that is handed in.
+        secret_owners: Uid of the record that owns each Secret.
+    """
 
     policies: bool = True
     problem: str | None = None
+    kinds: dict[Kind, bool] | None = None
     xr: XRFacts = field(
         default_factory=lambda: XRFacts(
             exists=True, terminating=False, composing_finalizer=True, paused=False
         )
     )
+    xrs: dict[Ref, tuple[str, XRFacts]] = field(default_factory=dict)
+    records: dict[Key, dict[str, Any] | None] = field(default_factory=dict)
     objects: dict[Ref, LiveObject] = field(default_factory=dict)
-    secrets: dict[tuple[str, str], IssuedToken] = field(default_factory=dict)
-    provider_configs: dict[tuple[str, str], str] = field(default_factory=dict)
+    secrets: dict[Key, IssuedToken] = field(default_factory=dict)
+    secret_owners: dict[Key, str] = field(default_factory=dict)
+    provider_configs: dict[Key, str | None] = field(default_factory=dict)
     records_in: dict[str, int] = field(default_factory=dict)
-    events: list[tuple[str, str]] = field(default_factory=list)
+    events: list[RecordedEvent] = field(default_factory=list)
     journal: list[str] = field(default_factory=list)
 
     async def hold_policies_bound(self) -> bool:
         return self.policies
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
-        return self.problem
+        kind = f"{reference.kind} in {reference.api_version}"
+        namespaced = self._namespaced(reference.api_version, reference.kind)
+        if namespaced is None:
+            return f"{kind} is not served here"
+        return self.problem if namespaced else f"{kind} is cluster-scoped"
 
     async def hold_namespace(self, namespace: str, *, records: int) -> None:
-        if self.records_in.get(namespace) != records:
+        if self.records_in.get(namespace, 0) != records:
             self.records_in[namespace] = records
             self.journal.append(f"hold {records}")
 
@@ -49,9 +80,11 @@ class InMemoryManagementCluster:
     async def create_token_secret(
         self, record: dict[str, Any], *, name: str, token: IssuedToken
     ) -> None:
-        key = (record["metadata"]["namespace"], name)
-        if key not in self.secrets:
+        metadata = record["metadata"]
+        key = (metadata["namespace"], name)
+        if key not in self.secrets or self.secret_owners.get(key) != metadata["uid"]:
             self.secrets[key] = token
+            self.secret_owners[key] = metadata["uid"]
             self.journal.append("create secret")
 
     async def delete_token_secret(self, namespace: str, name: str) -> None:
@@ -59,47 +92,56 @@ class InMemoryManagementCluster:
             self.journal.append("delete secret")
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
-        return self.provider_configs.get(_key(manifest))
+        if _key(manifest) not in self.provider_configs:
+            return None
+        return self.provider_configs[_key(manifest)] or "somebody else"
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
-        if _key(manifest) not in self.provider_configs:
+        served = self._namespaced(manifest["apiVersion"], manifest["kind"])
+        if served and _key(manifest) not in self.provider_configs:
             holder = manifest["metadata"]["annotations"][ANNOTATION_CREDENTIAL]
             self.provider_configs[_key(manifest)] = holder
             self.journal.append("create provider config")
 
     async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
-        if self.provider_configs.pop((namespace, name), None) is not None:
+        served = self._namespaced(api_version, "ProviderConfig")
+        if served and self.provider_configs.get((namespace, name)) is not None:
+            del self.provider_configs[namespace, name]
             self.journal.append("delete provider config")
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
-        return self.xr
+        uid, facts = self.xrs.get((xr.api_version, xr.kind, xr.name), (xr.uid, self.xr))
+        return facts if uid == xr.uid else GONE
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         return self.objects.get(_ref(reference))
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        live = self.objects[_ref(reference)]
-        assert live.uid == uid
-        self.objects[_ref(reference)] = LiveObject(
-            uid=uid, terminating=live.terminating, released=True
-        )
-        self.journal.append("release")
+        live = self.objects.get(_ref(reference))
+        if live is None or live.uid != uid:
+            raise StaleAggregateError
+        if not live.released:
+            self.objects[_ref(reference)] = replace(live, released=True)
+            self.journal.append("release")
 
     async def delete_object(
         self, reference: SubstrateReference, namespace: str, *, uid: str
     ) -> None:
         live = self.objects.get(_ref(reference))
-        if live is not None:
-            assert live.uid == uid
+        if live is not None and live.uid == uid:
             del self.objects[_ref(reference)]
             self.journal.append("delete substrate")
 
     async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
-        record["status"] = status
+        live = self._live(record)
+        if live is None:
+            raise StaleAggregateError
+        live["status"] = status
         self.journal.append("write status")
 
     async def remove_finalizer(self, record: dict[str, Any]) -> None:
-        finalizers = record["metadata"].get("finalizers", [])
+        live = self._live(record)
+        finalizers = [] if live is None else live["metadata"].get("finalizers", [])
         if names.FINALIZER in finalizers:
             finalizers.remove(names.FINALIZER)
             self.journal.append("remove finalizer")
@@ -107,8 +149,13 @@ class InMemoryManagementCluster:
     async def record_event(
         self, record: dict[str, Any], *, reason: str, message: str, warning: bool = False
     ) -> None:
-        if (reason, message) not in self.events:
-            self.events.append((reason, message))
+        found = [
+            RecordedEvent(subject, reason, message, warning)
+            for subject in (record["metadata"]["uid"], record["spec"]["declaration"]["xr"]["uid"])
+        ]
+        fresh = [event for event in found if event[:3] not in {seen[:3] for seen in self.events}]
+        if fresh:
+            self.events += fresh
             self.journal.append(f"event {reason}")
 
     def compose(self, reference: SubstrateReference, *, uid: str = "substrate-1") -> None:
@@ -121,10 +168,18 @@ class InMemoryManagementCluster:
         assert live.released
         self.journal.append("crossplane drops substrate")
 
+    def _namespaced(self, api_version: str, kind: str) -> bool | None:
+        return True if self.kinds is None else self.kinds.get((api_version, kind))
+
+    def _live(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        live = self.records.get(_key(record), record)
+        same = live is not None and live["metadata"]["uid"] == record["metadata"]["uid"]
+        return live if same else None
+
 
 def _ref(reference: SubstrateReference) -> Ref:
     return reference.api_version, reference.kind, reference.name
 
 
-def _key(manifest: dict[str, Any]) -> tuple[str, str]:
+def _key(manifest: dict[str, Any]) -> Key:
     return manifest["metadata"]["namespace"], manifest["metadata"]["name"]

@@ -17,6 +17,7 @@ from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec,
 from function.contract.shape import Shape
 from function.contract.tenancy import ProjectStatus
 from reconciler.adapters.kubernetes.cache import ObjectCache
+from reconciler.adapters.kubernetes.client import Object
 from reconciler.domain.broker import ids
 from reconciler.ports.broker import ProjectView
 
@@ -55,7 +56,11 @@ class CachedCatalog:
     def project(self, project_id: ids.ProjectID) -> ProjectView | None:
         """Return a Project by id, or None when it is not placed."""
         for (_, name), raw in self._projects.items().items():
-            status = ProjectStatus.model_validate(raw.get("status") or {})
+            try:
+                status = ProjectStatus.model_validate(raw.get("status") or {})
+            except ValidationError as error:
+                _log_unreadable(raw, error)
+                continue
             if status.id is not None and status.namespace and UUID(status.id) == project_id:
                 return ProjectView(
                     id=project_id,
@@ -73,10 +78,14 @@ def _spec(cache: ObjectCache, name: str, shape: type[_Spec]) -> _Spec | None:
     try:
         return shape.model_validate(raw.get("spec") or {})
     except ValidationError as error:
-        _log.warning(
-            "object_unreadable kind=%s name=%s faults=%d",
-            raw.get("kind"),
-            name,
-            error.error_count(),
-        )
+        _log_unreadable(raw, error)
         return None
+
+
+def _log_unreadable(raw: Object, error: ValidationError) -> None:
+    _log.warning(
+        "object_unreadable kind=%s name=%s faults=%d",
+        raw.get("kind"),
+        raw["metadata"]["name"],
+        error.error_count(),
+    )

@@ -9,10 +9,11 @@ file and its watch reads lines with a fixed bound.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
-from aiohttp import ClientTimeout
+from aiohttp import ClientError, ClientTimeout
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
 
@@ -24,12 +25,21 @@ REQUEST_TIMEOUT_S: Final = 15.0
 WATCH_SECONDS: Final = 290
 """A watch ends by itself below the five minutes at which idle proxies cut it."""
 
+WATCH_SILENCE_S: Final = 150.0
+"""A bookmark comes every minute; a stream silent for longer leads nowhere any more."""
+
+WATCH_CONNECT_S: Final = 10.0
+"""One connection attempt of a watch, TLS included."""
+
 WATCH_LINE_MAX_BYTES: Final = 4 * 1024 * 1024
 """Longest watch event: an object is at most 1.5 MiB in etcd, managedFields included."""
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+
+ERROR_TEXT_MAX: Final = 512
+"""How much of a plain-text refusal is quoted, in bytes."""
 
 Object = dict[str, Any]
 
@@ -40,12 +50,33 @@ class KubernetesError(Exception):
     Attributes:
         status: The HTTP status.
         reason: The Status object's reason, for example AlreadyExists.
+        causes: The reasons in its details, for example NamespaceTerminating.
     """
 
-    def __init__(self, *, attempted: str, status: int, reason: str, detail: str) -> None:
+    def __init__(
+        self,
+        *,
+        attempted: str,
+        status: int,
+        reason: str,
+        detail: str,
+        causes: frozenset[str] = frozenset(),
+    ) -> None:
         self.status = status
         self.reason = reason
+        self.causes = causes
         super().__init__(f"cannot {attempted}: {status} {reason}: {detail[:512]}")
+
+
+class UnreachableError(ConnectionError):
+    """The connection to an API server failed; nothing is known about what was asked."""
+
+    def __init__(self, attempted: str, fault: str) -> None:
+        super().__init__(f"cannot {attempted}: connection failed: {fault}")
+
+
+class UnreadableError(ValueError):
+    """An answer that is no Kubernetes object."""
 
 
 class KubernetesClient:
@@ -72,14 +103,17 @@ class KubernetesClient:
 
         Raises:
             KubernetesError: Any answer outside 2xx.
+            UnreachableError: The connection failed.
             TimeoutError: No answer within REQUEST_TIMEOUT_S.
+            ValueError: A 2xx answer that is no JSON object.
         """
-        response = await self._send(
-            method, path, body=body, query=query, content_type=content_type,
-            timeout=ClientTimeout(total=REQUEST_TIMEOUT_S),
-        )  # fmt: skip
-        payload = await response.read()
         attempted = f"{method.lower()} {path}"
+        with _transport(attempted):
+            response = await self._send(
+                method, path, body=body, query=query, content_type=content_type,
+                timeout=ClientTimeout(total=REQUEST_TIMEOUT_S),
+            )  # fmt: skip
+            payload = await response.read()
         return _decoded(payload, status=response.status, attempted=attempted)
 
     async def get(self, path: str) -> Object | None:
@@ -91,12 +125,16 @@ class KubernetesClient:
                 return None
             raise
 
-    async def watch(self, path: str, *, resource_version: str) -> AsyncIterator[Object]:
+    async def watch(self, path: str, *, resource_version: str) -> AsyncGenerator[Object, None]:
         """Yield watch events with bookmarks until the server ends the stream.
 
         Raises:
             KubernetesError: The server refused or ended the watch with an error; status
                 410 asks for a new list.
+            UnreachableError: The connection failed.
+            TimeoutError: No connection within WATCH_CONNECT_S, or WATCH_SILENCE_S
+                without a byte.
+            ValueError: A line is no watch event.
         """
         query = {
             "watch": "true",
@@ -104,16 +142,18 @@ class KubernetesClient:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        timeout = ClientTimeout(total=None, sock_connect=10, sock_read=WATCH_SECONDS + 30)
-        response = await self._send("GET", path, query=query, timeout=timeout)
-        raw = response.response
-        try:
-            if response.status != 200:
-                _decoded(await response.read(), status=response.status, attempted=f"watch {path}")
-            async for line in _lines(raw.content):
-                yield _watch_event(line, path)
-        finally:
-            raw.close()
+        timeout = ClientTimeout(total=None, sock_connect=WATCH_CONNECT_S, sock_read=WATCH_SILENCE_S)
+        attempted = f"watch {path}"
+        with _transport(attempted):
+            response = await self._send("GET", path, query=query, timeout=timeout)
+            raw = response.response
+            try:
+                if response.status != 200:
+                    _decoded(await response.read(), status=response.status, attempted=attempted)
+                async for line in _lines(raw.content):
+                    yield _watch_event(line, attempted)
+            finally:
+                raw.close()
 
     async def path(self, api_version: str, kind: str, *, namespace: str, name: str) -> str:
         """Return the path of a namespaced object of any kind, by discovery.
@@ -164,26 +204,52 @@ class KubernetesClient:
             ) from error
 
 
+@contextmanager
+def _transport(attempted: str) -> Iterator[None]:
+    """Make one kind of error of the transport's many; some of them are no OSError."""
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except ClientError as error:
+        raise UnreachableError(attempted, type(error).__name__) from error
+
+
 def _decoded(payload: bytes, *, status: int, attempted: str) -> Object:
-    decoded = json.loads(payload) if payload else {}
-    if 200 <= status <= 299 and isinstance(decoded, dict):
-        return decoded
-    reason = detail = ""
-    if isinstance(decoded, dict):
-        reason, detail = str(decoded.get("reason", "")), str(decoded.get("message", ""))
-    raise KubernetesError(attempted=attempted, status=status, reason=reason, detail=detail)
+    if 200 <= status <= 299:
+        decoded = json.loads(payload) if payload else {}
+        if isinstance(decoded, dict):
+            return decoded
+        message = f"cannot {attempted}: the answer is no object"
+        raise UnreadableError(message)
+    # What is between us and the API server, and its own mux, answer in plain text.
+    try:
+        decoded = json.loads(payload)
+    except ValueError:
+        decoded = {"message": payload[:ERROR_TEXT_MAX].decode(errors="replace").strip()}
+    raise _refusal(decoded if isinstance(decoded, dict) else {}, status, attempted)
 
 
-def _watch_event(line: bytes, path: str) -> Object:
+def _refusal(answer: Object, status: int, attempted: str) -> KubernetesError:
+    details = answer.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return KubernetesError(
+        attempted=attempted,
+        status=status,
+        reason=str(answer.get("reason", "")),
+        detail=str(answer.get("message", "")),
+        causes=frozenset(str(cause.get("reason", "")) for cause in causes or ()),
+    )
+
+
+def _watch_event(line: bytes, attempted: str) -> Object:
     event: Object = json.loads(line)
+    if not (isinstance(event, dict) and isinstance(event.get("object"), dict)):
+        message = f"cannot {attempted}: a line is no watch event"
+        raise UnreadableError(message)
     if event.get("type") == "ERROR":
-        status = event.get("object", {})
-        raise KubernetesError(
-            attempted=f"watch {path}",
-            status=int(status.get("code", 500)),
-            reason=str(status.get("reason", "")),
-            detail=str(status.get("message", "")),
-        )
+        status = event["object"]
+        raise _refusal(status, int(status.get("code", 500)), attempted)
     return event
 
 

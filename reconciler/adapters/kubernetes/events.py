@@ -7,16 +7,21 @@ are recorded. Source: Crossplane contributing guide, "Events when something happ
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Final
 
 from function.contract import names
 from reconciler.adapters.kubernetes.client import Object
+from reconciler.adapters.kubernetes.effects import FIELD_MANAGER
 
-COMPONENT: Final = "provisioning-broker"
-"""Who says so; also our field manager's name."""
+COMPONENT: Final = FIELD_MANAGER
+"""Who says so."""
 
 MESSAGE_MAX: Final = 1024
 """Longest message an Event may carry, in characters (Kubernetes API)."""
+
+NAME_HEAD_MAX: Final = 200
+"""How much of a subject's name an Event's name begins with; names end at 253."""
 
 
 def subjects(record: Object) -> list[Object]:
@@ -36,18 +41,26 @@ def subjects(record: Object) -> list[Object]:
 def manifest(
     subject: Object, namespace: str, *, reason: str, message: str, warning: bool
 ) -> Object:
-    """Render an Event whose name follows from subject, reason and message."""
+    """Render an Event of now whose name follows from subject, reason and message."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     digest = hashlib.sha256(f"{subject['uid']}/{reason}/{message}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{subject['name'][:200]}.{digest}", "namespace": namespace},
+        "metadata": {"name": f"{_head(subject['name'])}.{digest}", "namespace": namespace},
         "involvedObject": {**subject, "namespace": namespace},
         "reason": reason,
         "message": message[:MESSAGE_MAX],
         "type": "Warning" if warning else "Normal",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
         "count": 1,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": COMPONENT,
     }
+
+
+def _head(name: str) -> str:
+    """Return as much of a name as leaves room for a digest; legal wherever it is cut."""
+    return name[:NAME_HEAD_MAX].rstrip("-.")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.adapters.kubernetes import events
+from reconciler.adapters.kubernetes import events, preconditions
 from reconciler.adapters.kubernetes.client import (
     JSON_PATCH,
     MERGE,
@@ -20,14 +20,14 @@ from reconciler.adapters.kubernetes.client import (
     KubernetesError,
     Object,
 )
+from reconciler.adapters.kubernetes.effects import Effects
+from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken, LiveObject
 
-POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
-_POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
 _RECORDS: Final = f"/apis/{names.API_VERSION}/namespaces"
-_QUERY: Final = {"fieldManager": events.COMPONENT}
+_TERMINATING: Final = "NamespaceTerminating"
 
 
 class KubernetesGateway:
@@ -35,33 +35,15 @@ class KubernetesGateway:
 
     def __init__(self, client: KubernetesClient) -> None:
         self._client = client
+        self._effects = Effects(client)
 
     async def hold_policies_bound(self) -> bool:
         """Tell whether the admission policies exist with a Deny binding each."""
-        for policy in POLICIES:
-            path = f"{_POLICY_ROOT}/validatingadmissionpolicies/{policy}"
-            if await self._client.get(path) is None:
-                return False
-        path = f"{_POLICY_ROOT}/validatingadmissionpolicybindings"
-        bindings = await self._client.request("GET", path)
-        denying = {
-            item["spec"]["policyName"]
-            for item in bindings.get("items", [])
-            if "Deny" in item["spec"].get("validationActions", [])
-        }
-        return denying.issuperset(POLICIES)
+        return await preconditions.policies_bound(self._client)
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
         """Say why a composite kind cannot be composed here, or None when it can."""
-        kind = f"{reference.kind} in {reference.api_version}"
-        listing = await self._client.get(f"/apis/{reference.api_version}")
-        resources = [] if listing is None else listing.get("resources", [])
-        for item in resources:
-            if item["kind"] == reference.kind and "/" not in item["name"]:
-                if item["namespaced"]:
-                    return None
-                return f"its XR kind {kind} is cluster-scoped; a namespaced XR can't compose it"
-        return f"its XR kind {kind} is not served here; is its XRD established?"
+        return await preconditions.definition_problem(self._client, reference)
 
     async def hold_namespace(self, namespace: str, *, records: int) -> None:
         """Put the hold label and the record count on a namespace; none off at zero."""
@@ -70,26 +52,30 @@ class KubernetesGateway:
         if found is None:
             return
         metadata = found["metadata"]
-        label = "true" if records else None
+        wanted = ("true", str(records)) if records else (None, None)
         held = (metadata.get("labels") or {}).get(names.LABEL_HOLD)
         count = (metadata.get("annotations") or {}).get(names.ANNOTATION_RECORDS)
-        if (held, count) == (label, str(records)):
+        if (held, count) == wanted:
             return
         body = {
             "metadata": {
                 "uid": metadata["uid"],
-                "labels": {names.LABEL_HOLD: label},
-                "annotations": {names.ANNOTATION_RECORDS: str(records)},
+                "labels": {names.LABEL_HOLD: wanted[0]},
+                "annotations": {names.ANNOTATION_RECORDS: wanted[1]},
             }
         }
-        await self._client.request("PATCH", path, body=body, query=_QUERY, content_type=MERGE)
+        await self._effects.patch(path, body, content_type=MERGE)
 
     async def token_secret_exists(self, namespace: str, name: str) -> bool:
         """Tell whether a token Secret exists, by a live GET."""
         return await self._client.get(_secret(namespace, name)) is not None
 
     async def create_token_secret(self, record: Object, *, name: str, token: IssuedToken) -> None:
-        """Create the immutable Secret of one generation; an existing one stays."""
+        """Create the immutable Secret of one generation; the record's own stays as it is.
+
+        One that an earlier record of this name left behind gives way: its token opens
+        nothing any more, and the garbage collector may not have come yet.
+        """
         metadata = record["metadata"]
         encoded = base64.b64encode(token.plaintext.reveal().encode()).decode()
         generation = base64.b64encode(str(token.generation).encode()).decode()
@@ -109,16 +95,22 @@ class KubernetesGateway:
                 names.TOKEN_SECRET_GENERATION_KEY: generation,
             },
         }
-        await self._create(f"/api/v1/namespaces/{metadata['namespace']}/secrets", body)
+        collection = f"/api/v1/namespaces/{metadata['namespace']}/secrets"
+        if await self._effects.create(collection, body):
+            return
+        found = await self._client.get(f"{collection}/{name}")
+        if found is None or not _owned_by(found, metadata["uid"]):
+            if found is not None:
+                await self._effects.delete(f"{collection}/{name}", uid=found["metadata"]["uid"])
+            await self._effects.create(collection, body)
 
     async def delete_token_secret(self, namespace: str, name: str) -> None:
         """Delete a token Secret; an absent one is success."""
-        await self._delete(_secret(namespace, name))
+        await self._effects.delete(_secret(namespace, name))
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
         """Return which credential holds a ProviderConfig's name; None when it is free."""
-        path = await self._path_of(manifest)
-        found = None if path is None else await self._client.get(path)
+        found = await self._effects.find(manifest)
         if found is None:
             return None
         annotations = found["metadata"].get("annotations") or {}
@@ -126,18 +118,21 @@ class KubernetesGateway:
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
         """Create a ProviderConfig where its kind is served; an existing one stays."""
-        path = await self._path_of(manifest)
+        path = await self._effects.path_of(manifest)
         if path is not None and await self._client.get(path) is None:
-            await self._create(path.rpartition("/")[0], manifest)
+            await self._effects.create(path.rpartition("/")[0], manifest)
 
     async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
-        """Release and delete a ProviderConfig; an absent one is success."""
+        """Delete a ProviderConfig that the broker made; an absent one is success."""
         metadata = {"name": name, "namespace": namespace}
-        path = await self._path_of(
+        path = await self._effects.path_of(
             {"apiVersion": api_version, "kind": "ProviderConfig", "metadata": metadata}
         )
-        if path is not None:
-            await self._delete(path)
+        found = None if path is None else await self._client.get(path)
+        if path is None or found is None:
+            return
+        if ANNOTATION_CREDENTIAL in (found["metadata"].get("annotations") or {}):
+            await self._effects.delete(path, uid=found["metadata"]["uid"])
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         """Look up a composite resource, live; another uid under its name is not it."""
@@ -146,11 +141,13 @@ class KubernetesGateway:
             "kind": xr.kind,
             "metadata": {"name": xr.name, "namespace": namespace},
         }
-        path = await self._path_of(manifest)
-        found = None if path is None else await self._client.get(path)
+        found = await self._effects.find(manifest)
         metadata = {} if found is None else found["metadata"]
+        exists = metadata.get("uid") == xr.uid
+        if not exists:
+            metadata = {}
         return XRFacts(
-            exists=found is not None and metadata["uid"] == xr.uid,
+            exists=exists,
             terminating="deletionTimestamp" in metadata,
             composing_finalizer=names.CROSSPLANE_FINALIZER in (metadata.get("finalizers") or []),
             paused=(metadata.get("annotations") or {}).get(names.PAUSED) == "true",
@@ -158,8 +155,7 @@ class KubernetesGateway:
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return a protected object by a live GET, or None when it is gone."""
-        path = await self._path_of(_manifest(reference, namespace))
-        found = None if path is None else await self._client.get(path)
+        found = await self._effects.find(_manifest(reference, namespace))
         if found is None:
             return None
         metadata = found["metadata"]
@@ -171,31 +167,49 @@ class KubernetesGateway:
         )
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        """Set the released annotation, with the uid as precondition."""
-        path = await self._path_of(_manifest(reference, namespace))
+        """Set the released annotation, with the uid as precondition.
+
+        Raises:
+            StaleAggregateError: The object is gone; another may have its name.
+        """
+        path = await self._effects.path_of(_manifest(reference, namespace))
         if path is None:
-            return
+            raise _stale(reference.kind, reference.name)
         metadata = {"uid": uid, "annotations": {names.ANNOTATION_RELEASED: "true"}}
-        body = {"metadata": metadata}
-        await self._client.request("PATCH", path, body=body, query=_QUERY, content_type=MERGE)
+        try:
+            await self._effects.patch(path, {"metadata": metadata}, content_type=MERGE)
+        except KubernetesError as error:
+            if error.status in (404, 409):
+                raise _stale(reference.kind, reference.name) from error
+            raise
 
     async def delete_object(
         self, reference: SubstrateReference, namespace: str, *, uid: str
     ) -> None:
         """Delete in the foreground with the uid as precondition; absent is success."""
-        path = await self._path_of(_manifest(reference, namespace))
+        path = await self._effects.path_of(_manifest(reference, namespace))
         if path is not None:
-            await self._delete(path, propagationPolicy="Foreground", preconditions={"uid": uid})
+            await self._effects.delete(path, uid=uid, propagation="Foreground")
 
     async def write_status(self, record: Object, status: dict[str, Any]) -> None:
-        """Replace a record's status, if the object is still the one that was read."""
+        """Replace a record's status, if the object is still the one that was read.
+
+        Raises:
+            StaleAggregateError: The record is gone; another may have its name.
+        """
         metadata = record["metadata"]
         path = f"{_record(record)}/status"
         patch = [
             {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
             {"op": "add", "path": "/status", "value": status},
         ]
-        await self._client.request("PATCH", path, body=patch, query=_QUERY, content_type=JSON_PATCH)
+        try:
+            await self._effects.patch(path, patch, content_type=JSON_PATCH)
+        except KubernetesError as error:
+            # A failed test and a status that breaks the schema are both 422.
+            if error.status in (404, 422) and await self._replaced(record):
+                raise _stale(names.RECORD_KIND, metadata["name"]) from error
+            raise
 
     async def remove_finalizer(self, record: Object) -> None:
         """Take the teardown finalizer off a record; one that is gone is success."""
@@ -213,47 +227,33 @@ class KubernetesGateway:
             {"op": "test", "path": where, "value": names.FINALIZER},
             {"op": "remove", "path": where},
         ]
-        await self._client.request("PATCH", path, body=patch, query=_QUERY, content_type=JSON_PATCH)
+        try:
+            await self._effects.patch(path, patch, content_type=JSON_PATCH)
+        except KubernetesError as error:
+            if error.status != 404:
+                raise
 
     async def record_event(
         self, record: Object, *, reason: str, message: str, warning: bool = False
     ) -> None:
-        """Record an Event on the record and its XR; the name makes it happen once."""
+        """Record an Event on the record and its XR; the name makes it happen once.
+
+        A namespace that is being deleted takes no Events any more; nobody misses them.
+        """
         namespace = record["metadata"]["namespace"]
         for subject in events.subjects(record):
             body = events.manifest(
                 subject, namespace, reason=reason, message=message, warning=warning
             )
-            await self._create(f"/api/v1/namespaces/{namespace}/events", body)
+            try:
+                await self._effects.create(f"/api/v1/namespaces/{namespace}/events", body)
+            except KubernetesError as error:
+                if error.status != 404 and _TERMINATING not in error.causes:
+                    raise
 
-    async def _create(self, path: str, body: Object) -> None:
-        try:
-            await self._client.request("POST", path, body=body, query=_QUERY)
-        except KubernetesError as error:
-            if error.status != 409:
-                raise
-
-    async def _delete(self, path: str, **options: Any) -> None:
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-        try:
-            await self._client.request("DELETE", path, body=body)
-        except KubernetesError as error:
-            if error.status != 404:
-                raise
-
-    async def _path_of(self, manifest: Object) -> str | None:
-        metadata = manifest["metadata"]
-        try:
-            return await self._client.path(
-                manifest["apiVersion"],
-                manifest["kind"],
-                namespace=metadata["namespace"],
-                name=metadata["name"],
-            )
-        except KubernetesError as error:
-            if error.status == 404:
-                return None
-            raise
+    async def _replaced(self, record: Object) -> bool:
+        live = await self._client.get(_record(record))
+        return live is None or live["metadata"]["uid"] != record["metadata"]["uid"]
 
 
 def _record(record: Object) -> str:
@@ -272,6 +272,16 @@ def _owner(record: Object) -> Object:
         "name": record["metadata"]["name"],
         "uid": record["metadata"]["uid"],
     }
+
+
+def _owned_by(found: Object, uid: str) -> bool:
+    owners = found["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)
+
+
+def _stale(kind: str, name: str) -> StaleAggregateError:
+    message = f"cannot write {kind} {name!r}: it is not the object that was read"
+    return StaleAggregateError(message)
 
 
 def _manifest(reference: SubstrateReference, namespace: str) -> Object:

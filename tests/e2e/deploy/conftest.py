@@ -17,6 +17,7 @@ from tests.e2e.deploy.place import (
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Give a control plane without our processes, which would act on what tests make."""
     with ControlPlane.from_environment(tmp_path_factory.mktemp("plane")) as plane:
         yield plane
 

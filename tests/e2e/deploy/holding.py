@@ -121,7 +121,7 @@ def make_record(place: Place, **metadata: Any) -> str:
 def release(place: Place, path: str) -> None:
     """Release an object as the reconciler does."""
     body = {"metadata": {"annotations": RELEASED}}
-    answer = place.admin.as_user(RECONCILER).patch(path, body)
+    answer = place.admin.as_user(RECONCILER, MASTERS).patch(path, body)
     assert answer.ok, answer.message
 
 
@@ -179,6 +179,15 @@ def await_refusal(plane: ControlPlane, user: str, path: str) -> None:
         lambda: plane.audit_log is None or refusals(plane.audit_log, user, path),
         timeout_s=SETTLED_TIMEOUT_S,
         what=f"{user} is refused the deletion of {path}",
+    )
+
+
+def await_shown_refusal(place: Place, policy: str) -> None:
+    """Wait until the status of a namespace in deletion names the policy that refuses."""
+    wait_until(
+        lambda: f"'{policy}'" in json.dumps(place.admin.get(place.path).body.get("status")),
+        timeout_s=SETTLED_TIMEOUT_S,
+        what=f"namespace {place.name} shows that {policy} refuses",
     )
 
 

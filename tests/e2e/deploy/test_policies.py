@@ -13,6 +13,7 @@ from tests.e2e.deploy.holding import (
     XRDS,
     await_deleted_xrd,
     await_refusal,
+    await_shown_refusal,
     hold_namespace,
     refused,
     release,
@@ -26,13 +27,11 @@ from tests.e2e.deploy.identity import (
     MASTERS,
     NAMESPACE_CONTROLLER,
     RECONCILER,
-    wait_until,
 )
 from tests.e2e.deploy.place import (
     CONFIG_MAP,
     LABEL_OFF,
     SECRET,
-    SETTLED_TIMEOUT_S,
     SUBSTRATE,
     Kind,
     Place,
@@ -89,7 +88,7 @@ def test_break_glass_deletes_held_object(place: Place) -> None:
 
 
 def test_released_object_is_deleted_by_anybody_in_the_foreground(place: Place) -> None:
-    substrate = place.substrate()
+    substrate = place.substrate(CONFIG_MAP)
     release(place, substrate)
 
     answer = place.admin.as_user(CROSSPLANE, MASTERS).delete(
@@ -176,11 +175,7 @@ def test_deleting_the_namespace_around_a_held_object_waits_and_says_why(place: P
 
     assert place.admin.delete(place.path).ok
 
-    wait_until(
-        lambda: "plexsphere-hold" in str(place.admin.get(place.path).body.get("status")),
-        timeout_s=SETTLED_TIMEOUT_S,
-        what="the namespace shows the refusal",
-    )
+    await_shown_refusal(place, "plexsphere-hold")
     assert place.there(substrate)
     assert place.admin.as_user(RECONCILER).delete(substrate).ok
     place.await_gone(place.path)
@@ -214,4 +209,6 @@ def test_held_xrd_is_not_deleted(place: Place, control_plane: ControlPlane) -> N
 
 
 def test_system_namespace_is_not_deleted(place: Place) -> None:
-    assert refused(place.admin.delete("/api/v1/namespaces/plexsphere-system?dryRun=All"))
+    answer = place.admin.delete("/api/v1/namespaces/plexsphere-system?dryRun=All")
+
+    assert refused(answer, "Namespace plexsphere-system", "teardown of nodes needs it")

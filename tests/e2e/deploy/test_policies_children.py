@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from dev.controlplane import ControlPlane
 from function.contract import names
 from tests.e2e.deploy.holding import (
-    await_refusal,
+    await_shown_refusal,
     make_record,
     refused,
+    release,
 )
 from tests.e2e.deploy.identity import (
     BREAK_GLASS,
@@ -25,7 +25,6 @@ from tests.e2e.deploy.identity import (
 from tests.e2e.deploy.place import (
     CONFIG_MAP,
     MACHINE,
-    RELEASED,
     SUBSTRATE,
     Place,
 )
@@ -52,6 +51,38 @@ def test_child_is_not_deleted(place: Place, options: dict[str, Any]) -> None:
     answer = place.admin.delete(child, **options)
 
     assert refused(answer, "MachineProbe", composite, "delete the ProvisionedResource")
+    assert place.there(child)
+
+
+def _nested_child(place: Place) -> str:
+    """Make a child as Crossplane does: its label names the outermost XR."""
+    substrate = place.substrate(CONFIG_MAP)
+    return place.machine("web-1", CONFIG_MAP, ownerReferences=place.owner(substrate))
+
+
+@pytest.mark.parametrize("user", [NAMESPACE_CONTROLLER, PROVIDER, "jane"])
+def test_child_is_known_by_its_controller_whatever_its_label_says(place: Place, user: str) -> None:
+    child = _nested_child(place)
+
+    answer = place.admin.as_user(user, MASTERS).delete(child)
+
+    assert refused(answer, "ConfigMap", "pr-", "delete the ProvisionedResource")
+    assert place.there(child)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"labels": {names.CROSSPLANE_COMPOSITE: None}}, id="label"),
+        pytest.param({"ownerReferences": None}, id="owner"),
+    ],
+)
+def test_a_nested_child_is_not_set_free(place: Place, change: dict[str, Any]) -> None:
+    child = _nested_child(place)
+
+    answer = place.admin.as_user("jane", MASTERS).patch(child, {"metadata": change})
+
+    assert refused(answer)
     assert place.there(child)
 
 
@@ -93,14 +124,12 @@ def test_child_is_not_deleted_with_its_collection(place: Place) -> None:
     assert place.there(child)
 
 
-def test_child_outlives_the_deletion_of_its_namespace(
-    place: Place, control_plane: ControlPlane
-) -> None:
+def test_child_outlives_the_deletion_of_its_namespace(place: Place) -> None:
     child = place.machine()
 
     assert place.admin.delete(place.path).ok
 
-    await_refusal(control_plane, NAMESPACE_CONTROLLER, place.all(MACHINE))
+    await_shown_refusal(place, "plexsphere-hold-children")
     assert place.there(child)
     assert place.admin.as_user(COLLECTOR).delete(child).ok
     place.await_gone(place.path)
@@ -114,8 +143,7 @@ def test_child_goes_before_its_released_substrate(place: Place) -> None:
         ownerReferences=place.owner(substrate),
         finalizers=["example.org/provider"],
     )
-    body = {"metadata": {"annotations": RELEASED}}
-    assert place.admin.as_user(RECONCILER, MASTERS).patch(substrate, body).ok
+    release(place, substrate)
 
     answer = place.admin.as_user(CROSSPLANE, MASTERS).delete(
         substrate, propagationPolicy="Foreground"

@@ -1,0 +1,78 @@
+"""Single writes to an API server, each safe to repeat.
+
+Belongs here: what counts as success when a write comes late or twice. Not here: what is
+written, and when. Imported by the gateway.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError, Object
+
+FIELD_MANAGER: Final = "provisioning-broker"
+_QUERY: Final = {"fieldManager": FIELD_MANAGER}
+
+
+class Effects:
+    """Writes under our field manager's name."""
+
+    def __init__(self, client: KubernetesClient) -> None:
+        self._client = client
+
+    async def path_of(self, manifest: Object) -> str | None:
+        """Return an object's path, or None where its kind is not served."""
+        metadata = manifest["metadata"]
+        try:
+            return await self._client.path(
+                manifest["apiVersion"],
+                manifest["kind"],
+                namespace=metadata["namespace"],
+                name=metadata["name"],
+            )
+        except KubernetesError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def find(self, manifest: Object) -> Object | None:
+        """Return an object by a live GET; None when it is absent or its kind not served."""
+        path = await self.path_of(manifest)
+        return None if path is None else await self._client.get(path)
+
+    async def create(self, collection: str, body: Object) -> bool:
+        """Create an object; tell whether it was not there already."""
+        try:
+            await self._client.request("POST", collection, body=body, query=_QUERY)
+        except KubernetesError as error:
+            if error.status != 409:
+                raise
+            return False
+        return True
+
+    async def patch(self, path: str, body: object, *, content_type: str) -> None:
+        """Patch an object; preconditions are the body's.
+
+        Raises:
+            KubernetesError: 404 when it is gone, 409 or 422 when a precondition fails.
+        """
+        await self._client.request(
+            "PATCH", path, body=body, query=_QUERY, content_type=content_type
+        )
+
+    async def delete(
+        self, path: str, *, uid: str | None = None, propagation: str = "Background"
+    ) -> None:
+        """Delete an object; an absent one, or with a uid another one there, is success."""
+        body: Object = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+        }
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
+        try:
+            await self._client.request("DELETE", path, body=body)
+        except KubernetesError as error:
+            if error.status != 404 and (uid is None or error.status != 409):
+                raise

@@ -1,0 +1,43 @@
+"""What must hold on a management cluster before anything is provisioned there.
+
+Belongs here: reading policies and served kinds. Not here: any write, and what follows
+when something is missing. Imported by the gateway. Source: design §2 "What holds it".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from function.contract.record import SubstrateReference
+from reconciler.adapters.kubernetes.client import KubernetesClient
+
+POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
+_POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
+
+
+async def policies_bound(client: KubernetesClient) -> bool:
+    """Tell whether the admission policies exist with a Deny binding each."""
+    for policy in POLICIES:
+        if await client.get(f"{_POLICY_ROOT}/validatingadmissionpolicies/{policy}") is None:
+            return False
+    path = f"{_POLICY_ROOT}/validatingadmissionpolicybindings"
+    bindings = await client.request("GET", path)
+    denying = {
+        item["spec"]["policyName"]
+        for item in bindings.get("items") or []
+        if "Deny" in (item["spec"].get("validationActions") or [])
+    }
+    return denying.issuperset(POLICIES)
+
+
+async def definition_problem(client: KubernetesClient, reference: SubstrateReference) -> str | None:
+    """Say why a composite kind cannot be composed here, or None when it can."""
+    kind = f"{reference.kind} in {reference.api_version}"
+    listing = await client.get(f"/apis/{reference.api_version}")
+    resources = [] if listing is None else listing.get("resources") or []
+    for item in resources:
+        if item["kind"] == reference.kind and "/" not in item["name"]:
+            if item["namespaced"]:
+                return None
+            return f"its XR kind {kind} is cluster-scoped; a namespaced XR can't compose it"
+    return f"its XR kind {kind} is not served here; is its XRD established?"
