@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dev import binaries, facts
+from dev.kube import KubeError, documents
 from dev.process import ProcessError
 from dev.stack import ROOT, Stack
 from dev.view import Tree
@@ -142,8 +143,6 @@ class Demo:
         return "; ".join(said or ["nothing says why"]) + f" (logs: {logs})"
 
     def _xr_metadata(self) -> dict[str, Any]:
-        from dev.kube import documents  # noqa: PLC0415 - only to read one file
-
         metadata: dict[str, Any] = next(iter(documents([XR_FILE])))["metadata"]
         return metadata
 
@@ -193,7 +192,7 @@ def main() -> None:
         with Stack(run_dir, report=report) as stack:
             report(f"the stack is ready after {time.monotonic() - started:.1f} s")
             Demo(stack, propagation=propagation).run()
-    except (Blocked, ProcessError) as error:
+    except (Blocked, ProcessError, KubeError) as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:
         sys.exit("demo: interrupted; everything it started is stopped")

@@ -89,7 +89,7 @@ def declare(request: Request) -> Outcome:
     """Answer one call with the input `Declare`.
 
     Raises:
-        ContractError: The step's input or the record's status is unreadable.
+        ContractError: The step's input is unreadable.
     """
     step = reading.parsed(DeclareInput, request.step, "input")
     record = reading.record(request.resources.get(names.RESOURCE_RECORD))

@@ -58,8 +58,8 @@ def migrate() -> None:
     settings = _settings()
     try:
         revision = asyncio.run(migrate_schema(settings.dsn.get_secret_value()))
-    except MigrationError as error:
-        click.echo(f"broker: {error}", err=True)
+    except (MigrationError, OSError, TimeoutError) as error:
+        click.echo(f"broker: cannot migrate: {describe(error)}", err=True)
         sys.exit(EXIT_FAILED)
     click.echo(f"schema is at {revision}")
 

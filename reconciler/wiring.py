@@ -47,6 +47,10 @@ SWEEP_TIMEOUT_S: Final = 120.0
 _log = logging.getLogger(__name__)
 
 
+class StartError(Exception):
+    """What `broker serve` needs is not there; the message names it."""
+
+
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
     """Open everything; the boot sweep is over and the listeners are bound inside.
@@ -55,14 +59,12 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         The running work; it ends only by failing or by being cancelled.
 
     Raises:
-        OSError: Postgres or the API server cannot be reached.
-        TimeoutError: The first lists or the boot sweep take too long.
+        StartError: Postgres or the API server cannot be reached.
+        TimeoutError: The boot sweep takes too long.
         ListenerError: A listener cannot be bound.
     """
     async with AsyncExitStack() as stack:
-        dsn = settings.dsn.get_secret_value()
-        await migrate(dsn)
-        pool = await open_pool(dsn)
+        pool = await _open_store(settings.dsn.get_secret_value())
         stack.push_async_callback(pool.close)
         client = await open_client(settings.kubeconfig)
         stack.push_async_callback(client.close)
@@ -72,8 +74,7 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         changes.connect(driver)
         caches = asyncio.create_task(cluster.run())
         stack.push_async_callback(_ended, caches)
-        async with asyncio.timeout(SYNC_TIMEOUT_S):
-            await cluster.wait_synced()
+        await _synced(cluster, caches)
         async with asyncio.timeout(SWEEP_TIMEOUT_S):
             asked = await driver.sweep_projects() + await driver.sweep_records()
             await driver.queue.settle()
@@ -85,7 +86,41 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
             )
         )
         stack.push_async_callback(_ended, work)
-        yield work
+        both = asyncio.create_task(_first_of(caches, work))
+        stack.push_async_callback(_ended, both)
+        yield both
+
+
+async def _open_store(dsn: str) -> asyncpg.Pool:
+    try:
+        await migrate(dsn)
+        return await open_pool(dsn)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        message = "cannot reach Postgres: PLEXSPHERE_DSN names a server that does not answer"
+        raise StartError(message) from error
+
+
+async def _synced(cluster: Cluster, caches: asyncio.Task[None]) -> None:
+    """Wait for the first lists, or for whatever ended the caches."""
+    lists = asyncio.create_task(cluster.wait_synced())
+    try:
+        done, _ = await asyncio.wait(
+            {lists, caches}, timeout=SYNC_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        lists.cancel()
+    if caches in done:
+        caches.result()
+    if lists not in done:
+        message = f"cannot list our kinds within {SYNC_TIMEOUT_S:g} s: is the API server there?"
+        raise StartError(message)
+
+
+async def _first_of(*tasks: asyncio.Task[None]) -> None:
+    """Run until one of the tasks ends, which none should; its failure is raised."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
 
 
 class _Changes:
@@ -126,7 +161,14 @@ async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> D
         repository=shared["repository"],
         tick=Tick(TickPorts(**shared, **mesh), service, teardown, knobs=knobs),
         teardown=teardown,
-        project_tick=ProjectTick(cluster.project_gateway, tenancy, clock, cluster=slug),
+        project_tick=ProjectTick(
+            cluster.project_gateway,
+            tenancy,
+            clock,
+            cluster=slug,
+            settle=service.settle_namespace,
+        ),
+        cluster_id=cluster_id,
     )
 
 

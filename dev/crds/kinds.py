@@ -174,7 +174,14 @@ BLUEPRINT: Final = Kind(
         "spec.providerConfig": _rule(
             "!(has(self.name) && has(self.fieldPath))", "name and fieldPath exclude each other"
         ),
-        "spec.providerConfig.fieldPath": {"pattern": r"^spec(\.[A-Za-z0-9_-]+|\[[0-9]+\])+$"},
+        # What `function.compose.substrate` would refuse to write.
+        "spec.providerConfig.fieldPath": {
+            "pattern": r"^spec(\.[A-Za-z][A-Za-z0-9_-]*)+$",
+            **_rule(
+                "!self.matches('^spec[.](cloudTags|crossplane|parameters|userData)([.]|$)')",
+                "is the broker's or Crossplane's own",
+            ),
+        },
         "spec.parameters": {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
@@ -194,7 +201,7 @@ CLOUD: Final = Kind(
     status=catalog.ConditionedStatus,
     short_name="pcloud",
     columns=(("Provider", "string", ".spec.provider"), AGE),
-    overlays={"spec.endpoint": {"maxProperties": 64}},
+    overlays={"spec.provider": IMMUTABLE, "spec.endpoint": {"maxProperties": 64}},
 )
 
 CREDENTIAL: Final = Kind(
@@ -209,11 +216,27 @@ CREDENTIAL: Final = Kind(
 )
 
 # Library functions for addresses need Kubernetes 1.31; the floor is 1.30.
-_HOST_BITS: Final = (
-    r"!self.matches('^[0-9]{1,3}([.][0-9]{1,3}){3}/[0-9]{1,2}$') || [0, 1, 2, 3].all(i, "
+_HOST_BITS_V4: Final = (
+    r"!self.matches('^[0-9]{1,3}([.][0-9]{1,3}){3}/[0-9]+$') || [0, 1, 2, 3].all(i, "
     "int(self.split('/')[0].split('.')[i]) % [1, 2, 4, 8, 16, 32, 64, 128, 256]["
     "int(self.split('/')[1]) >= 8 * (i + 1) ? 0 : "
     "int(self.split('/')[1]) <= 8 * i ? 8 : 8 * (i + 1) - int(self.split('/')[1])] == 0)"
+)
+
+_HEAD: Final = "self.split('/')[0].split('::')[0].split(':')"
+_TAIL: Final = "self.split('/')[0].split('::')[1].split(':')"
+_GROUP: Final = (
+    f"(n / 4 < {_HEAD}.size() ? {_HEAD}[n / 4] : "
+    f"n / 4 >= 8 - {_TAIL}.size() ? {_TAIL}[n / 4 - 8 + {_TAIL}.size()] : '0')"
+)
+"""Hex digits of the group that holds nibble n; the groups that `::` stands for are zero."""
+
+_HOST_BITS_V6: Final = (
+    "!self.matches('^[0-9a-fA-F:]+/[0-9]+$') || "
+    f"{list(range(32))}.all(n, '0123456789abcdef'.indexOf("
+    f"('000' + {_GROUP}).lowerAscii().charAt({_GROUP}.size() - 1 + n % 4)) % "
+    "[1, 2, 4, 8, 16][int(self.split('/')[1]) >= 4 * (n + 1) ? 0 : "
+    "int(self.split('/')[1]) <= 4 * n ? 4 : 4 * (n + 1) - int(self.split('/')[1])] == 0)"
 )
 
 DOMAIN: Final = Kind(
@@ -233,7 +256,12 @@ DOMAIN: Final = Kind(
             "format": "cidr",
             "x-kubernetes-validations": [
                 {"rule": "self == oldSelf", "message": "is immutable"},
-                {"rule": _HOST_BITS, "message": "must not have host bits set"},
+                {
+                    "rule": "!self.matches(':.*[.]')",
+                    "message": "must not hold an IPv4 address inside an IPv6 one",
+                },
+                {"rule": _HOST_BITS_V4, "message": "must not have host bits set"},
+                {"rule": _HOST_BITS_V6, "message": "must not have host bits set"},
             ],
         }
     },

@@ -128,10 +128,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The observed record."""
+    """The observed record.
+
+    Attributes:
+        status: Its status, as far as it is readable.
+        unreadable: What of its status is not, or None; a newer reconciler may have written it.
+    """
 
     raw: Raw = field(repr=False)
     status: RecordStatus
+    unreadable: ContractError | None = None
 
     @property
     def terminating(self) -> bool:

@@ -84,7 +84,7 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
         and _enrolled(facts, judged.stage),
         verdicts=verdicts(facts, judged),
         status=_xr_status(facts.status),
-        ttl=_ttl(facts, judged.stage),
+        ttl=_ttl(facts, judged),
         requirements={**requirements, **_requirements(given)},
     )
 
@@ -97,7 +97,8 @@ def situation(facts: Facts) -> stage.Situation:
         state = RecordState.TERMINATING if facts.record.terminating else RecordState.ALIVE
     return stage.Situation(
         preview=facts.preview,
-        refused=isinstance(facts.declared, Refusal),
+        refused=isinstance(facts.declared, Refusal)
+        or (facts.record is not None and facts.record.unreadable is not None),
         record=state,
         accepted=known.accepted is not None
         and known.xr_name is not None
@@ -116,9 +117,10 @@ def _judged(facts: Facts) -> Judged:
         composed = _composed(facts, chosen, live)
     except ContractError as error:
         if live is None:
-            return Judged(stage=Stage.WITHHELD, composed=None, live=None, withheld=error)
-        composed = substrate.kept(facts, live)
-    return Judged(stage=chosen, composed=composed, live=live, withheld=None)
+            return Judged(stage=Stage.WITHHELD, withheld=error)
+        kept = substrate.kept(facts, live)
+        return Judged(stage=chosen, composed=kept, live=live, unrendered=error)
+    return Judged(stage=chosen, composed=composed, live=live)
 
 
 def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] | None:
@@ -203,9 +205,9 @@ def _is_ready(live: Raw) -> bool:
 
 
 def _enrolled(facts: Facts, chosen: Stage) -> bool:
-    if chosen not in _MAY_BE_READY:
-        return False
     known = facts.status
+    if chosen not in _MAY_BE_READY or known.phase is Phase.FAILED:
+        return False
     return (
         role(facts) is MeshRole.STANDALONE or known.node is not None or known.phase is Phase.READY
     )
@@ -224,12 +226,15 @@ def _xr_status(known: RecordStatus) -> dict[str, Any]:
     return found
 
 
-def _ttl(facts: Facts, chosen: Stage) -> Ttl:
+def _ttl(facts: Facts, judged: Judged) -> Ttl:
     if isinstance(facts.declared, Refusal):
         waiting = facts.declared.pending or facts.declared.waiting
         return Ttl.WAITING if waiting else Ttl.REFUSED
-    unwatched = chosen is Stage.WAIT_TOKEN and facts.status.bootstrap.secret_ref is not None
-    return Ttl.WAITING if unwatched or chosen in _WAITING else Ttl.STEADY
+    if judged.withheld is not None or judged.unrendered is not None:
+        return Ttl.REFUSED
+    named = facts.status.bootstrap.secret_ref is not None
+    unwatched = judged.stage is Stage.WAIT_TOKEN and named
+    return Ttl.WAITING if unwatched or judged.stage in _WAITING else Ttl.STEADY
 
 
 def _requirements(facts: Facts) -> dict[str, Requirement]:

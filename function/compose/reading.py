@@ -43,13 +43,19 @@ def xr(raw: Raw) -> XR:
 def record(raw: Raw | None) -> Record | None:
     """Return the observed record, or None without one.
 
-    Raises:
-        ContractError: Its status is unreadable.
+    The reconciler is upgraded on its own, so a field of its status that this version cannot
+    read is left out and told, and the others are read.
     """
     if raw is None:
         return None
-    read = parsed(RecordStatus, status(raw), "ProvisioningRecord.status")
-    return Record(raw=raw, status=read)
+    written, where = status(raw), "ProvisioningRecord.status"
+    try:
+        return Record(raw=raw, status=RecordStatus.model_validate(written))
+    except ValidationError as error:
+        unreadable = _fault(error, where, Reason.STATUS_UNREADABLE)
+        fields = {str(fault["loc"][0]) for fault in error.errors(include_input=False)}
+    rest = {name: value for name, value in written.items() if name not in fields}
+    return Record(raw=raw, status=RecordStatus.model_validate(rest), unreadable=unreadable)
 
 
 def token(secret: Raw | None) -> Token | None:
@@ -71,8 +77,14 @@ def token(secret: Raw | None) -> Token | None:
 
 def name_of(reference: object) -> str | None:
     """Return the name in a reference, or None where there is none that could exist."""
+    read = readable(NameRef, reference)
+    return None if read is None else read.name
+
+
+def readable(model: type[Model], raw: object) -> Model | None:
+    """Return a value as its model, or None where it does not fit."""
     try:
-        return NameRef.model_validate(reference).name
+        return model.model_validate(raw)
     except ValidationError:
         return None
 
@@ -97,7 +109,12 @@ def parsed(
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        path = ".".join((where, *(str(part)[:_KEY_MAX] for part in first["loc"])))
-        rule = first["msg"][:1].lower() + first["msg"][1:]
-    raise ContractError(field=path, rule=rule, reason=reason)
+        fault = _fault(error, where, reason)
+    raise fault
+
+
+def _fault(error: ValidationError, where: str, reason: str) -> ContractError:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    path = ".".join((where, *(str(part)[:_KEY_MAX] for part in first["loc"])))
+    rule = first["msg"][:1].lower() + first["msg"][1:]
+    return ContractError(field=path, rule=rule, reason=reason)

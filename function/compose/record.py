@@ -17,6 +17,7 @@ from function.contract import conditions, names
 from function.contract.conditions import ConditionType
 from function.contract.record import ObservedSubstrate, wire
 from function.contract.secrets import REDACTED
+from function.contract.strategy import SubstrateState
 
 REASON_MAX: Final = 512
 """Longest reason of a failure, in characters: a sentence of a provider, not its log."""
@@ -41,15 +42,18 @@ def manifest(facts: Facts) -> dict[str, Any] | None:
     if _may_hold(facts):
         head["finalizers"] = [names.FINALIZER]
     what = substrate.reference(facts)
+    spec: dict[str, Any] = {
+        "declaration": declaration,
+        "substrate": [] if what is None else [wire(what)],
+        "observed": _observed(facts),
+    }
+    if facts.status.substrate is SubstrateState.ABSENT:
+        spec["released"] = True
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.RECORD_KIND,
         "metadata": head,
-        "spec": {
-            "declaration": declaration,
-            "substrate": [] if what is None else [wire(what)],
-            "observed": _observed(facts),
-        },
+        "spec": spec,
     }
 
 
@@ -103,9 +107,9 @@ def _observed(facts: Facts) -> dict[str, Any]:
 
 
 def _unseen(facts: Facts) -> dict[str, Any]:
-    """While a substrate may be looked up and was not, what the record says stands."""
-    undecided = facts.record is not None and substrate.adoptable(facts)
-    if undecided and not facts.sought.looked and facts.record is not None:
+    """What the record says stands while a substrate may be there that was not looked up."""
+    undecided = substrate.adoptable(facts) and not facts.sought.looked
+    if facts.record is not None and (undecided or facts.record.unreadable is not None):
         held = mapping(mapping(facts.record.raw.get("spec")).get("observed"))
         if held:
             return deepcopy(dict(held))

@@ -106,7 +106,7 @@ class Situation:
 
     Attributes:
         preview: The request asks for a preview.
-        refused: The declaration cannot be resolved.
+        refused: The declaration cannot be resolved, or the record's status cannot be read.
         record: The observed record.
         accepted: The record has an accepted declaration, a name for the substrate, and asks
             for it.

@@ -81,9 +81,9 @@ def reference(facts: Facts) -> SubstrateReference | None:
         spec = mapping(facts.record.raw.get("spec"))
         entries = spec.get("substrate")
         for entry in entries if isinstance(entries, list) else ():
-            raw = mapping(entry)
-            if name is None or raw.get("name") == name:
-                return _reference(raw, str(raw.get("name", "")))
+            written = reading.readable(SubstrateReference, entry)
+            if written is not None and name in {None, written.name}:
+                return written
     if name is None or facts.blueprint is None:
         return None
     xr = facts.blueprint.xr

@@ -35,12 +35,14 @@ class Judged:
         composed: The substrate that is composed, or None.
         live: The substrate in sight, or None.
         withheld: Why no bootstrap could be made, or None.
+        unrendered: Why the substrate in sight stays as it is, or None.
     """
 
     stage: Stage
-    composed: Raw | None
-    live: Raw | None
-    withheld: ContractError | None
+    composed: Raw | None = None
+    live: Raw | None = None
+    withheld: ContractError | None = None
+    unrendered: ContractError | None = None
 
 
 def verdicts(facts: Facts, judged: Judged) -> tuple[Verdict, ...]:
@@ -76,6 +78,11 @@ def _admitted(facts: Facts, judged: Judged) -> Verdict:
         return _false(kind, error.reason, str(error))
     if judged.stage is Stage.PREVIEW:
         return _true(kind, Reason.PREVIEW, "the declaration is valid; this is a preview")
+    if facts.record is not None and facts.record.unreadable is not None:
+        unreadable = facts.record.unreadable
+        return _unknown(kind, unreadable.reason, str(unreadable))
+    if judged.unrendered is not None:
+        return _false(kind, judged.unrendered.reason, str(judged.unrendered))
     return _reconcilers(facts)
 
 

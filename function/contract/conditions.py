@@ -63,8 +63,10 @@ class Reason(StrEnum):
     PROJECT_NOT_FOUND = "ProjectNotFound"
     PROVIDER_CONFIG_TAKEN = "ProviderConfigTaken"
     REGISTERED = "Registered"
+    STATUS_UNREADABLE = "StatusUnreadable"
     SUBSTRATE_LOST = "SubstrateLost"
     SUBSTRATE_PRESENT = "SubstratePresent"
+    TOKEN_EXPIRED = "TokenExpired"  # noqa: S105 - a reason's name
     UNSUPPORTED_BLUEPRINT = "UnsupportedBlueprint"
     USER_DATA_TOO_LARGE = "UserDataTooLarge"
     WAITING_FOR_CROSSPLANE = "WaitingForCrossplane"

@@ -100,6 +100,7 @@ class RecordSpec(Shape):
         default=ObservedSubstrate(), description="The substrate as the function saw it."
     )
     drain: bool = Field(default=False, description="The function asks for an ordered teardown.")
+    released: bool = Field(default=False, description="The function has seen substrate Absent.")
 
 
 class Enrolment(Shape):

@@ -27,11 +27,10 @@ from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import (
     BrokerRepository,
     Catalog,
-    Clock,
-    IDSource,
     ManagementCluster,
     ProjectView,
 )
+from reconciler.ports.common import Clock, IDSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +40,12 @@ class Admission:
     Attributes:
         resource: The aggregate it belongs to; None while none was accepted.
         refusal: Why the declaration as it stands is not accepted; None when it is.
+        retried: The accepted declaration raised `spec.retry`.
     """
 
     resource: ProvisionedResource | None
     refusal: Why | None = None
+    retried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,18 @@ class ServicePorts:
     cluster: ManagementCluster
     clock: Clock
     ids: IDSource
+
+
+_STRANGER = Why(
+    reason=Reason.INVALID_INPUT, message="metadata.name: another record speaks for this XR"
+)
+_UNOWNED = Admission(
+    resource=None,
+    refusal=Why(
+        reason=Reason.NO_CONTROLLER,
+        message="metadata.ownerReferences: a composite resource must control the record",
+    ),
+)
 
 
 class Service:
@@ -77,14 +90,34 @@ class Service:
         existing = None if key is None else await self._ports.repository.find_live(key)
         if existing is not None and _unchanged(existing, view):
             return Admission(resource=existing)
+        if existing is not None and existing.record.name != view.name:
+            return Admission(resource=None, refusal=_STRANGER)
         if existing is not None and view.controller_uid is None:
-            return Admission(resource=existing)
+            ours = existing.record.uid == view.uid
+            return Admission(resource=existing) if ours else _UNOWNED
         try:
             resource = await self._accept(view, key, existing)
         except BrokerError as error:
             reason = error.shown_reason if isinstance(error, RefusedError) else error.reason
+            if existing is not None:
+                existing = await self._adopt(existing, view)
             return Admission(resource=existing, refusal=Why(reason=reason, message=str(error)))
-        return Admission(resource=resource)
+        retried = existing is not None and view.spec.declaration.retry > existing.accepted.retry
+        return Admission(resource=resource, retried=retried)
+
+    async def settle_namespace(self, namespace: str) -> None:
+        """Make a namespace's hold and count agree with what is stored.
+
+        Idempotency: recomputed from the rows each time; equal ones write nothing.
+        """
+        unfinished = await self._ports.repository.list_in_namespace(namespace)
+        await self._ports.cluster.hold_namespace(namespace, records=len(unfinished))
+
+    async def _adopt(self, existing: ProvisionedResource, view: RecordView) -> ProvisionedResource:
+        """Remember which record speaks for an aggregate, whatever it declares."""
+        if existing.record == view.identity:
+            return existing
+        return await self._ports.repository.update(replace(existing, record=view.identity))
 
     async def deprovision(self, resource: ProvisionedResource) -> ProvisionedResource:
         """Record a deletion request (seed 001, "Service.Deprovision").
@@ -112,7 +145,9 @@ class Service:
         await self._hold_namespace(view.namespace, existing)
         if existing is not None:
             return await self._ports.repository.update(self._edited(existing, view))
-        return await self._ports.repository.create(self._new(view, key, blueprint))
+        created = await self._ports.repository.create(self._new(view, key, blueprint))
+        await self.settle_namespace(view.namespace)
+        return created
 
     def _project(self, view: RecordView) -> ProjectView:
         project_id = view.project_id
@@ -236,6 +271,9 @@ def _immutable(accepted: Declaration, declared: Declaration) -> None:
     new = declared.blueprint.name if declared.blueprint else None
     if old != new:
         message = "spec.blueprintRef: is immutable"
+        raise RefusedError(message, reason=Reason.IMMUTABLE)
+    if accepted.provider is not declared.provider:
+        message = "spec.cloudCredentialRef: its Cloud's provider is immutable while it is used"
         raise RefusedError(message, reason=Reason.IMMUTABLE)
     if accepted.cloud_credential != declared.cloud_credential:
         message = "spec.cloudCredentialRef: is immutable"

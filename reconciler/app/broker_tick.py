@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from function.contract import names
-from function.contract.conditions import Reason
+from function.contract.conditions import ConditionType, Reason, find
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import BootstrapState, Phase
 from reconciler.app import publishing
+from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.publishing import Publisher
 from reconciler.app.teardown import Teardown
@@ -30,11 +31,11 @@ from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
     BrokerRepository,
     Catalog,
-    Clock,
     ManagementCluster,
     NodeDeregistrar,
     TokenIssuer,
 )
+from reconciler.ports.common import Clock
 
 WAITING_S: Final = 5.0
 """How soon a refusal is judged again that something unwatched may lift (an XRD, a policy);
@@ -90,10 +91,19 @@ class Tick:
         self._ports = ports
         self._service = service
         self._teardown = teardown
-        self._knobs = knobs
+        self._enrolment = knobs.enrolment
         self._publisher = Publisher(ports.cluster, ports.clock)
+        self._bootstrap = Bootstrap(
+            BootstrapPorts(
+                repository=ports.repository,
+                cluster=ports.cluster,
+                tokens=ports.tokens,
+                clock=ports.clock,
+            ),
+            ttl=knobs.token_ttl,
+        )
 
-    async def run(self, raw: dict[str, object]) -> float | None:
+    async def run(self, raw: dict[str, Any]) -> float | None:
         """Do one record.
 
         Returns:
@@ -104,9 +114,13 @@ class Tick:
         try:
             view = record_view.parse(raw)
         except ContractError as error:
+            if "deletionTimestamp" in raw["metadata"]:
+                return await self._teardown.run_unreadable(raw)
             await self._publisher.unreadable(raw, error)
             return None
         if view.paused:
+            if view.terminating:
+                await self._teardown.close(view)
             return None
         if view.terminating:
             return await self._teardown.run(view)
@@ -116,123 +130,153 @@ class Tick:
         admission = await self._service.provision(view)
         resource = admission.resource
         if resource is None:
-            refusal = admission.refusal
-            final = refusal is not None and refusal.reason not in TRANSIENT
-            facts = StatusFacts(resource=None, refusal=refusal, refusal_is_final=final)
-            await self._publisher.publish(view, facts)
-            return None if final else WAITING_S
-        observed = await self._observe(resource, view)
+            return await self._refuse(view, admission)
+        observed, lost = await self._observe(resource, view)
+        if lost and admission.retried and resource.bootstrap_token_id is not None:
+            await self._ports.nodes.deregister(resource.bootstrap_token_id)
+            return 0.0
         decision = next_phase(resource.machine_phase, observed)
-        if decision.action is Action.APPLY:
-            resource = await self._apply(resource, view, observed)
+        why = None
+        if decision.action is Action.APPLY and not lost:
+            resource, why = await self._apply(resource, view, observed)
+        born = "phase" not in view.status
         entering = decision.phase is not resource.phase
         if entering:
             resource = await self._enter(resource, decision.phase, view)
-        await self._publish(resource, view, admission)
-        if entering:
+        facts = await self._facts(resource, view, admission, why)
+        await self._publisher.publish(view, replace(facts, stall=_LOST) if lost else facts)
+        if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
-        return None
+        return WAITING_S if why is not None else None
 
-    async def _observe(self, resource: ProvisionedResource, view: RecordView) -> ObservedXR:
+    async def _refuse(self, view: RecordView, admission: Admission) -> float | None:
+        refusal = admission.refusal
+        final = refusal is not None and refusal.reason not in TRANSIENT
+        facts = StatusFacts(resource=None, refusal=refusal, refusal_is_final=final)
+        await self._publisher.publish(view, facts)
+        return None if final else WAITING_S
+
+    async def _observe(
+        self, resource: ProvisionedResource, view: RecordView
+    ) -> tuple[ObservedXR, bool]:
+        """Return the facts, and whether a substrate was lost under a live node.
+
+        What the function did not see is looked up once it was there: the first run of an
+        XR applied again sees nothing, and a node's substrate may be gone for good.
+        """
         token = resource.bootstrap_token_id
         registered = token is not None and await self._ports.nodes.node_registered(token)
         seen = view.spec.observed
+        exists, ready, lost = seen.exists, seen.ready, False
+        if not seen.exists and resource.phase is not Phase.PENDING:
+            reference = resource.protected[0].reference
+            live = await self._ports.cluster.get_object(reference, view.namespace)
+            exists = live is not None
+            ready = exists and resource.phase in (Phase.ENROLLING, Phase.READY)
+            lost = not exists
+        lost = registered and not exists and (lost or _was_lost(view))
+        node = registered or not resource.node_expected
         return ObservedXR(
-            exists=seen.exists,
-            ready=seen.ready,
-            failed=seen.failed,
-            node_registered=registered or not resource.node_expected,
-        )
+            exists=exists, ready=ready, failed=seen.failed, node_registered=node
+        ), lost
 
     async def _enter(
         self, resource: ProvisionedResource, phase: Phase, view: RecordView
     ) -> ProvisionedResource:
-        token = resource.bootstrap_token_id
-        if phase is Phase.ENROLLING and token is not None:
-            await self._ports.tokens.extend(token, ttl=self._knobs.token_ttl)
-        now = max(self._ports.clock.now(), resource.created_at)
+        if phase is Phase.ENROLLING:
+            await self._bootstrap.start_window(resource)
+        now = max(self._ports.clock.now(), resource.updated_at)
         changed = replace(resource, phase=phase, updated_at=now)
         event = events.on_phase(changed, phase, failure=view.spec.observed.reason)
         return await self._ports.repository.update(changed, event=event)
 
     async def _apply(
         self, resource: ProvisionedResource, view: RecordView, observed: ObservedXR
-    ) -> ProvisionedResource:
-        await self._ensure_provider_config(resource, view)
-        if not resource.node_expected or observed.exists:
-            return resource
-        if observed.node_registered or await self._deliverable(resource, view):
-            return resource
-        reference = resource.protected[0].reference
-        if await self._ports.cluster.get_object(reference, view.namespace) is not None:
-            return resource
-        return await self._mint(resource, view)
-
-    async def _deliverable(self, resource: ProvisionedResource, view: RecordView) -> bool:
-        token = resource.bootstrap_token_id
-        if token is None or await self._ports.tokens.state(token) is not BootstrapState.ISSUED:
-            return False
-        name = names.token_secret_name(view.name, resource.generation)
-        return await self._ports.cluster.token_secret_exists(view.namespace, name)
-
-    async def _mint(self, resource: ProvisionedResource, view: RecordView) -> ProvisionedResource:
-        """Mint the next generation: claim it, issue, remember the token, deliver it.
-
-        A crash after any step leaves a generation without a Secret, which the next tick
-        succeeds with a new one; no generation is ever minted twice.
-        """
-        repository = self._ports.repository
-        now = max(self._ports.clock.now(), resource.created_at)
-        claimed = replace(resource, generation=resource.generation + 1, updated_at=now)
-        claimed = await repository.update(claimed)
-        token = await self._ports.tokens.issue(
-            claimed, generation=claimed.generation, ttl=self._knobs.token_ttl
-        )
-        issued = await repository.update(replace(claimed, bootstrap_token_id=token.id))
-        name = names.token_secret_name(view.name, issued.generation)
-        await self._ports.cluster.create_token_secret(view.raw, name=name, token=token)
-        return issued
+    ) -> tuple[ProvisionedResource, Why | None]:
+        taken = await self._ensure_provider_config(resource, view)
+        if taken is not None:
+            return resource, taken
+        if not resource.node_expected or observed.node_registered:
+            return resource, None
+        if observed.exists:
+            await self._bootstrap.renew(resource)
+            return resource, None
+        ensured = await self._bootstrap.ensure(resource, view)
+        return ensured.resource, ensured.waiting
 
     async def _ensure_provider_config(
         self, resource: ProvisionedResource, view: RecordView
-    ) -> None:
+    ) -> Why | None:
         manifest = publishing.provider_config_manifest(resource, view, self._ports.catalog)
-        if manifest is not None:
-            await self._ports.cluster.ensure_provider_config(manifest)
+        if manifest is None:
+            return None
+        await self._ports.cluster.ensure_provider_config(manifest)
+        holder = await self._ports.cluster.provider_config_holder(manifest)
+        if holder is None or holder == resource.accepted.cloud_credential:
+            return None
+        name = manifest["metadata"]["name"]
+        message = f"ProviderConfig {name!r} belongs to credential {holder!r}."
+        return Why(reason=Reason.PROVIDER_CONFIG_TAKEN, message=message)
 
-    async def _publish(
-        self, resource: ProvisionedResource, view: RecordView, admission: Admission
-    ) -> None:
+    async def _facts(
+        self,
+        resource: ProvisionedResource,
+        view: RecordView,
+        admission: Admission,
+        why: Why | None,
+    ) -> StatusFacts:
         token = resource.bootstrap_token_id
         state = BootstrapState.NONE
         node = None
         if token is not None:
             state = await self._ports.tokens.state(token)
             node = await self._ports.nodes.find_node(token)
-        secret = names.token_secret_name(view.name, resource.generation)
-        if state in (BootstrapState.CONSUMED, BootstrapState.REVOKED):
-            await self._ports.cluster.delete_token_secret(view.namespace, secret)
-        stall = _expired(resource, state, view)
-        facts = StatusFacts(
+        secret = await self._secret(resource, view, state)
+        return StatusFacts(
             resource=resource,
             refusal=admission.refusal,
-            stall=stall,
+            waiting=why,
+            stall=_expired(resource, state, view),
             orphaned=view.controller_uid is None,
             bootstrap=state,
-            secret_name=secret if token is not None else None,
+            secret_name=secret,
             node=None if node is None else publishing.node(node),
-            provider_config=self._provider_config_name(resource),
-            enrolment=publishing.enrolment(view, self._knobs.enrolment),
+            provider_config=self._provider_config_name(resource, view),
+            enrolment=publishing.enrolment(view, self._enrolment),
         )
-        await self._publisher.publish(view, facts)
 
-    def _provider_config_name(self, resource: ProvisionedResource) -> str | None:
+    async def _secret(
+        self, resource: ProvisionedResource, view: RecordView, state: BootstrapState
+    ) -> str | None:
+        """Return the Secret to deliver from; one that is spent is deleted, once."""
+        if resource.bootstrap_token_id is None:
+            return None
+        name = names.token_secret_name(view.name, resource.generation)
+        if state not in (BootstrapState.CONSUMED, BootstrapState.REVOKED):
+            return name
+        if (view.status.get("bootstrap") or {}).get("secretRef") is not None:
+            await self._ports.cluster.delete_token_secret(view.namespace, name)
+        return None
+
+    def _provider_config_name(self, resource: ProvisionedResource, view: RecordView) -> str | None:
         resolved = publishing.resolve(resource, self._ports.catalog)
         if resolved is None:
-            return None
+            return publishing.provider_config_of(view)
         blueprint, _, cloud = resolved
         own = resource.accepted.cloud_credential or ""
         return provider_config.name(blueprint, cloud, own)
+
+
+_LOST: Final = Why(
+    reason=Reason.SUBSTRATE_LOST,
+    message="The substrate is gone while its node is in the mesh. Raise spec.retry to take the "
+    "node out and make a new one, or delete the resource.",
+)
+
+
+def _was_lost(view: RecordView) -> bool:
+    stalled = find(view.status, ConditionType.STALLED)
+    return stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
 
 
 def _expired(resource: ProvisionedResource, state: BootstrapState, view: RecordView) -> Why | None:
@@ -241,4 +285,4 @@ def _expired(resource: ProvisionedResource, state: BootstrapState, view: RecordV
     if resource.phase is Phase.READY:
         return None
     message = "The token expired before the node registered; recreate the substrate."
-    return Why(reason="TokenExpired", message=message)
+    return Why(reason=Reason.TOKEN_EXPIRED, message=message)

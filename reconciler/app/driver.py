@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -26,6 +26,9 @@ from reconciler.ports.broker import BrokerRepository
 
 _log = logging.getLogger(__name__)
 
+VANISHED_MAX = 3
+"""Records that may be gone at once without a deletion; more freeze what is without one."""
+
 WORKERS = 16
 """Ticks at once: each waits on Postgres or the API server most of its time."""
 
@@ -41,11 +44,7 @@ class LocalView:
 
 
 class Driver:
-    """Runs the ticks of one management cluster.
-
-    Attributes:
-        sweep_fault: What the last sweep died of; None when it ended well.
-    """
+    """Runs the ticks of one management cluster."""
 
     def __init__(
         self,
@@ -55,14 +54,17 @@ class Driver:
         tick: Tick,
         teardown: Teardown,
         project_tick: ProjectTick,
+        cluster_id: ids.ManagementClusterID,
     ) -> None:
+        self._cluster_id = cluster_id
         self._view = view
         self._repository = repository
         self._tick = tick
         self._teardown = teardown
         self._project_tick = project_tick
         self.queue = WorkQueue(self._work, workers=WORKERS)
-        self.sweep_fault: str | None = None
+        self._faults: dict[str, str] = {}
+        self._frozen = False
 
     def changed(self, kind: str, key: tuple[str, str]) -> None:
         """Hear of a change in a cache; what it may unblock is looked at again."""
@@ -77,6 +79,11 @@ class Driver:
                     self.queue.add(ProjectKey(name=name))
             case _:
                 self._unadmitted()
+
+    @property
+    def sweep_fault(self) -> str | None:
+        """What the last sweeps died of, in one line; None when each ended well."""
+        return "; ".join(self._faults.values()) or None
 
     def registered(self, resource_id: ids.ProvisionedResourceID) -> None:
         """Hear that a node registered for an aggregate."""
@@ -101,11 +108,14 @@ class Driver:
         """
         records = self._view.records()
         keys: list[Key] = [RecordKey(namespace=namespace, name=name) for namespace, name in records]
-        keys += [
-            AggregateKey(id=str(resource.id))
+        vanished = [
+            resource
             for resource in await self._repository.list_unfinished()
-            if not _speaks_for(records, resource)
+            if resource.management_cluster_id == self._cluster_id
+            and not _has_record(records, resource)
         ]
+        keys += [AggregateKey(id=str(resource.id)) for resource in vanished]
+        self._brake(vanished)
         for key in keys:
             self.queue.add(key)
         return len(keys)
@@ -122,10 +132,10 @@ class Driver:
             await asyncio.sleep(interval.total_seconds())
             try:
                 await sweep()
-                self.sweep_fault = None
+                self._faults.pop(sweep.__name__, None)
             except Exception as error:  # noqa: BLE001 - the next sweep tries again
-                self.sweep_fault = describe(error)
-                _log.warning("sweep_failed error=%s", self.sweep_fault)
+                self._faults[sweep.__name__] = describe(error)
+                _log.warning("sweep_failed sweep=%s error=%s", sweep.__name__, describe(error))
 
     async def _work(self, key: Key) -> float | None:
         match key:
@@ -146,11 +156,21 @@ class Driver:
                 self.queue.add(AggregateKey(id=str(resource.id)))
         return None
 
+    def _brake(self, vanished: Sequence[ProvisionedResource]) -> None:
+        """Freeze when records vanished in numbers: that is a lost cluster, not a deletion."""
+        unasked = [item for item in vanished if item.deletion_requested_at is None]
+        frozen = len(unasked) > VANISHED_MAX
+        if frozen and not self._frozen:
+            _log.error("frozen vanished=%d: records are gone that nobody deleted", len(unasked))
+        self._frozen = frozen
+
     async def _aggregate(self, key: AggregateKey) -> float | None:
         resource = await self._repository.get(ids.ProvisionedResourceID(UUID(key.id)))
-        if _speaks_for(self._view.records(), resource):
+        if _has_record(self._view.records(), resource):
             where = resource.key
             self.queue.add(RecordKey(namespace=where.namespace, name=resource.record.name))
+            return None
+        if self._frozen and resource.deletion_requested_at is None:
             return None
         return await self._teardown.run_vanished(resource)
 
@@ -160,6 +180,6 @@ class Driver:
                 self.queue.add(RecordKey(namespace=namespace, name=name))
 
 
-def _speaks_for(records: View, resource: ProvisionedResource) -> bool:
-    raw = records.get((resource.key.namespace, resource.record.name))
-    return raw is not None and raw["metadata"]["uid"] == resource.record.uid
+def _has_record(records: View, resource: ProvisionedResource) -> bool:
+    """Tell whether a record of its name is there, its own or a successor to be adopted."""
+    return (resource.key.namespace, resource.record.name) in records

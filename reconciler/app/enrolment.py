@@ -19,7 +19,7 @@ from reconciler.domain.identity.denial import Denial, denial, rate_limited
 from reconciler.domain.identity.heartbeat import HeartbeatBody, KnownNode
 from reconciler.domain.identity.registration import Admit, Readmit, RegistrationFacts
 from reconciler.domain.identity.registration_body import RegistrationBody, RegistrationRequest
-from reconciler.ports.broker import Clock
+from reconciler.ports.common import Clock
 from reconciler.ports.identity import (
     AllocationLostError,
     Budget,

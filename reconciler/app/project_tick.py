@@ -6,6 +6,7 @@ several clusters, roles and quotas, which the fleet brings.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -16,20 +17,33 @@ from function.contract.tenancy import ProjectSpec
 from reconciler.domain import tenancy
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError
-from reconciler.ports.broker import Clock
+from reconciler.ports.common import Clock
 from reconciler.ports.fleet import ProjectGateway
 from reconciler.ports.identity import TenancyRepository
+
+REFUSED_S = 15.0
+"""How soon a refused Project is judged again; its own changes come at once."""
 
 NOT_READY_S = 2.0
 """How soon a namespace that terminates is looked at again."""
 
 
 class ProjectTick:
-    """Keeps the Projects of one management cluster."""
+    """Keeps the Projects of one management cluster.
+
+    `settle` makes a namespace's hold and count agree with its aggregates.
+    """
 
     def __init__(
-        self, gateway: ProjectGateway, repository: TenancyRepository, clock: Clock, *, cluster: str
+        self,
+        gateway: ProjectGateway,
+        repository: TenancyRepository,
+        clock: Clock,
+        *,
+        cluster: str,
+        settle: Callable[[str], Awaitable[None]],
     ) -> None:
+        self._settle = settle
         self._gateway = gateway
         self._repository = repository
         self._clock = clock
@@ -41,14 +55,27 @@ class ProjectTick:
         Returns:
             Seconds after which to come back, or None to wait for a change.
 
-        Raises:
-            InvalidInputError: Its spec is unreadable, or its Domain is absent.
+        A spec that is unreadable or names no Domain is said in its status.
 
         Idempotency: an unchanged Project causes no write.
         """
         metadata = raw["metadata"]
         if "deletionTimestamp" in metadata:
             return None
+        try:
+            return await self._place(raw)
+        except InvalidInputError as error:
+            rendered = tenancy.refused(
+                raw.get("status") or {},
+                message=str(error),
+                generation=int(metadata.get("generation", 0)),
+                now=self._clock.now(),
+            )
+            await self._write(raw, rendered)
+            return REFUSED_S
+
+    async def _place(self, raw: dict[str, Any]) -> float | None:
+        metadata = raw["metadata"]
         spec = _spec(raw)
         domain = self._gateway.domain(spec.domain_ref.name)
         if domain is None:
@@ -78,9 +105,13 @@ class ProjectTick:
             generation=int(metadata.get("generation", 0)),
             now=self._clock.now(),
         )
-        if rendered != previous:
-            await self._gateway.write_project_status(raw, rendered)
+        await self._write(raw, rendered)
+        await self._settle(names.project_namespace(project_id))
         return None if ready else NOT_READY_S
+
+    async def _write(self, raw: dict[str, Any], rendered: dict[str, Any]) -> None:
+        if rendered != (raw.get("status") or {}):
+            await self._gateway.write_project_status(raw, rendered)
 
 
 def _spec(raw: dict[str, Any]) -> ProjectSpec:

@@ -6,6 +6,7 @@ here: the wording of conditions (`domain.broker.verdicts`).
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
@@ -16,7 +17,14 @@ from reconciler.domain.broker import provider_config, status
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
-from reconciler.ports.broker import Catalog, Clock, ManagementCluster, RegisteredNode
+from reconciler.ports.broker import (
+    Catalog,
+    ManagementCluster,
+    RegisteredNode,
+)
+from reconciler.ports.common import Clock
+
+_log = logging.getLogger(__name__)
 
 
 class Publisher:
@@ -55,9 +63,21 @@ class Publisher:
         message = f"{resource.xr_name} is {phase.value}"
         if phase is Phase.FAILED and failure:
             message = f"{message}: {failure}"
-        await self._cluster.record_event(
-            view.raw, reason=phase.value, message=message, warning=phase is Phase.FAILED
-        )
+        await self._event(view, phase.value, message, warning=phase is Phase.FAILED)
+
+    async def deregistered_event(self, view: RecordView, resource: ProvisionedResource) -> None:
+        """Record the Event of a node that left the mesh. Idempotency: once per record."""
+        await self._event(view, "NodeDeregistered", f"{resource.xr_name} left the mesh")
+
+    async def _event(
+        self, view: RecordView, reason: str, message: str, *, warning: bool = False
+    ) -> None:
+        try:
+            await self._cluster.record_event(
+                view.raw, reason=reason, message=message, warning=warning
+            )
+        except Exception as error:  # noqa: BLE001 - Events are for people; none may stop a tick
+            _log.warning("event_lost reason=%s error=%s", reason, type(error).__name__)
 
 
 _AT_REST = frozenset({Phase.READY.value, Phase.FAILED.value, None})
@@ -99,6 +119,13 @@ def enrolment(view: RecordView, current: Enrolment) -> Enrolment:
     if published is None or not view.spec.observed.exists:
         return current
     return Enrolment.model_validate(published)
+
+
+def provider_config_of(view: RecordView) -> str | None:
+    """Return the ProviderConfig that a record's status names, or None."""
+    reference = view.status.get("providerConfigRef") or {}
+    name = reference.get("name")
+    return name if isinstance(name, str) else None
 
 
 def resolve(

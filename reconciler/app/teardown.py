@@ -10,50 +10,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any
 
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.strategy import BootstrapState, Phase, SubstrateState
-from reconciler.app import publishing
+from reconciler.app import publishing, waiting
 from reconciler.app.broker_service import Service
 from reconciler.app.publishing import Publisher
-from reconciler.domain.broker import events, provider_config
+from reconciler.app.shared_release import SharedRelease
+from reconciler.domain.broker import events
 from reconciler.domain.broker.errors import NodeDeregistrationFailedError
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
-from reconciler.domain.broker.release import Release, next_release
+from reconciler.domain.broker.release import (
+    Fence,
+    FenceFacts,
+    Release,
+    next_fence,
+    next_release,
+)
 from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
     BrokerRepository,
     Catalog,
-    Clock,
     LiveObject,
     ManagementCluster,
     NodeDeregistrar,
     TokenIssuer,
 )
-from reconciler.ports.identity import StoreUnavailableError
-
-POLL_FIRST_S: Final = 0.25
-POLL_MAX_S: Final = 10.0
-POLL_SHARE: Final = 0.05
-"""A substrate that has been going for t seconds is looked at every t/20: quick at first,
-one GET in ten seconds for one that hangs for hours."""
-
-_WAITING: Final = {
-    Release.LET_CROSSPLANE_DROP: Why(
-        reason=Reason.DEPROVISIONING, message="Released; Crossplane is deleting the substrate."
-    ),
-    Release.DELETE_OURSELVES: Why(
-        reason=Reason.DEPROVISIONING, message="The substrate is being deleted."
-    ),
-    Release.WAIT_FOR_CROSSPLANE: Why(
-        reason=Reason.WAITING_FOR_CROSSPLANE,
-        message="The XR is terminating and Crossplane has not let go of it yet.",
-    ),
-}
+from reconciler.ports.common import Clock
+from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +63,7 @@ class Teardown:
         self._ports = ports
         self._service = service
         self._publisher = Publisher(ports.cluster, ports.clock)
+        self._shared = SharedRelease(ports.repository, ports.cluster, service, ports.catalog)
 
     async def run(self, view: RecordView) -> float | None:
         """Do one step for a terminating record.
@@ -92,6 +81,30 @@ class Teardown:
             return None
         return await self._step(resource, view)
 
+    async def close(self, view: RecordView) -> None:
+        """Record a deletion request and revoke the token, and nothing else.
+
+        For a record that is deleted while paused: its node must not register meanwhile.
+        """
+        resource = await self._find(view)
+        if resource is not None:
+            resource = await self._service.deprovision(resource)
+            await self._ports.tokens.revoke(resource.id)
+
+    async def run_unreadable(self, raw: dict[str, Any]) -> float | None:
+        """Do one step for a terminating record whose spec cannot be read.
+
+        Its uid is enough: what must go is remembered in its aggregate.
+        """
+        resource = await self._ports.repository.find_by_record(raw["metadata"]["uid"])
+        if resource is None:
+            await self._ports.cluster.remove_finalizer(raw)
+            return None
+        again = await self._step(resource, None)
+        if again is None:
+            await self._ports.cluster.remove_finalizer(raw)
+        return again
+
     async def run_vanished(self, resource: ProvisionedResource) -> float | None:
         """Do one step for an aggregate whose record object is gone.
 
@@ -99,47 +112,69 @@ class Teardown:
         aggregate; otherwise it is drained.
         """
         if resource.deletion_requested_at is None:
-            xr = await self._ports.cluster.get_xr_facts(
-                resource.accepted.xr, resource.key.namespace
-            )
+            anybody = resource.accepted.xr.model_copy(update={"uid": ""})
+            xr = await self._ports.cluster.get_xr_facts(anybody, resource.key.namespace)
             if xr.exists and not xr.terminating:
-                return POLL_MAX_S
+                return waiting.POLL_MAX_S
         return await self._step(resource, None)
 
     async def _find(self, view: RecordView) -> ProvisionedResource | None:
         repository = self._ports.repository
         resource = await repository.find_by_record(view.uid)
         if resource is None and view.key is not None:
-            resource = await repository.find_live(view.key)
+            live = await repository.find_live(view.key)
+            resource = live if live is not None and live.record.name == view.name else None
         return resource
 
     async def _step(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
         resource = await self._service.deprovision(resource)
         if resource.phase is Phase.DEREGISTERING:
             await self._ports.tokens.revoke(resource.id)
+            await self._announce(resource, view)
         live = await self._ports.cluster.get_object(
             resource.protected[0].reference, resource.key.namespace
         )
-        observed = await self._observe(resource, live)
+        fence = Fence.PASSED if live is not None else await self._fence(resource, view)
+        present = live is not None or fence is not Fence.PASSED
+        observed = await self._observe(resource, present=present)
         decision = next_phase(resource.machine_phase, observed)
         if decision.phase is not resource.phase:
-            if decision.phase is Phase.DELETED:
-                await self._release_shared(resource)
             resource = await self._enter(resource, decision.phase, view)
         match decision.action:
             case Action.DEREGISTER_NODE:
                 return await self._deregister(resource, view)
             case Action.DELETE_SUBSTRATE if live is not None:
                 return await self._delete_substrate(resource, view, live)
+            case Action.DELETE_SUBSTRATE:
+                wanted = fence is Fence.AWAIT_FUNCTION
+                await self._publish(resource, view, waiting.FENCED[fence], absent=wanted)
+                return self._poll(resource)
             case _:
                 return await self._finish(resource, view)
 
-    async def _observe(self, resource: ProvisionedResource, live: LiveObject | None) -> ObservedXR:
+    async def _fence(self, resource: ProvisionedResource, view: RecordView | None) -> Fence:
+        """Ask whether a substrate that is not there may still be created by a run in flight."""
+        over = self._elapsed_s(resource) > waiting.PIPELINE_S
+        xr = resource.accepted.xr if view is None else view.xr
+        facts = await self._ports.cluster.get_xr_facts(xr, resource.key.namespace)
+        return next_fence(
+            FenceFacts(
+                xr=facts,
+                published=view is None or "xrName" in view.status,
+                acknowledged=over if view is None else view.spec.released,
+                seen=resource.protected[0].uid is not None,
+                pipeline_over=over,
+            )
+        )
+
+    async def _announce(self, resource: ProvisionedResource, view: RecordView | None) -> None:
+        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
+            await self._publisher.phase_event(view, resource)
+
+    async def _observe(self, resource: ProvisionedResource, *, present: bool) -> ObservedXR:
         token = resource.bootstrap_token_id
         registered = token is not None and await self._ports.nodes.node_registered(token)
-        return ObservedXR(
-            exists=live is not None, ready=False, failed=False, node_registered=registered
-        )
+        return ObservedXR(exists=present, ready=False, failed=False, node_registered=registered)
 
     async def _enter(
         self, resource: ProvisionedResource, phase: Phase, view: RecordView | None
@@ -152,22 +187,22 @@ class Teardown:
         return changed
 
     async def _deregister(self, resource: ProvisionedResource, view: RecordView | None) -> float:
-        why = Why(reason=Reason.DEREGISTERING, message="The node is being taken out of the mesh.")
-        await self._publish(resource, view, why)
+        """Take the node out; what was said of a failed try stays until one succeeds."""
+        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
+            message = "The node is being taken out of the mesh."
+            await self._publish(resource, view, Why(reason=Reason.DEREGISTERING, message=message))
         token = resource.bootstrap_token_id
         if token is None:  # pragma: no cover - no token, no node, no such decision
             return 0.0
         try:
             await self._ports.nodes.deregister(token)
-        except (OSError, TimeoutError, StoreUnavailableError) as error:
+        except (OSError, TimeoutError, StoreUnavailableError, AllocationLostError) as error:
             message = "The mesh could not be reached; nothing else was touched."
             failed = Why(reason=Reason.DEREGISTRATION_FAILED, message=message)
             await self._publish(resource, view, failed)
             raise NodeDeregistrationFailedError(message) from error
         if view is not None:
-            await self._ports.cluster.record_event(
-                view.raw, reason="NodeDeregistered", message=f"{resource.xr_name} left the mesh"
-            )
+            await self._publisher.deregistered_event(view, resource)
         return 0.0
 
     async def _delete_substrate(
@@ -187,9 +222,9 @@ class Teardown:
         if release is Release.LET_CROSSPLANE_DROP and not live.released:
             await cluster.release(reference, namespace, uid=live.uid)
         if release is Release.WAIT_FOR_CROSSPLANE:
-            await self._publish(resource, view, _WAITING[release])
+            await self._publish(resource, view, waiting.RELEASED[release])
             return self._poll(resource)
-        await self._publish(resource, view, _WAITING[release], absent=True)
+        await self._publish(resource, view, waiting.RELEASED[release], absent=True)
         if release is Release.DELETE_OURSELVES and not live.terminating:
             await cluster.delete_object(reference, namespace, uid=live.uid)
         return self._poll(resource)
@@ -204,29 +239,11 @@ class Teardown:
         changed = replace(resource, protected=protected, updated_at=self._now(resource))
         return await self._ports.repository.update(changed)
 
-    async def _release_shared(self, resource: ProvisionedResource) -> None:
-        """Release what siblings share, once this is the last to need it."""
-        namespace = resource.key.namespace
-        unfinished = await self._ports.repository.list_in_namespace(namespace)
-        others = [other for other in unfinished if other.id != resource.id]
-        credential = resource.accepted.cloud_credential
-        if not any(other.accepted.cloud_credential == credential for other in others):
-            await self._release_provider_config(resource)
-        await self._ports.cluster.hold_namespace(namespace, records=len(others))
-
-    async def _release_provider_config(self, resource: ProvisionedResource) -> None:
-        resolved = publishing.resolve(resource, self._ports.catalog)
-        if resolved is None:
-            return
-        blueprint, _, cloud = resolved
-        await self._ports.cluster.delete_provider_config(
-            api_version=f"{cloud.provider.value}.crossplane.io/{provider_config.VERSION}",
-            namespace=resource.key.namespace,
-            name=provider_config.name(blueprint, cloud, resource.accepted.cloud_credential or ""),
-        )
-
     async def _finish(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
         """Let the record go; nobody would see a last status, and each costs the XR tokens."""
+        await self._shared.release(
+            resource, named=None if view is None else publishing.provider_config_of(view)
+        )
         if view is None:
             return None
         secret = names.token_secret_name(view.name, resource.generation)
@@ -238,7 +255,7 @@ class Teardown:
         self,
         resource: ProvisionedResource,
         view: RecordView | None,
-        waiting: Why | None,
+        why: Why | None,
         *,
         absent: bool = False,
     ) -> None:
@@ -251,26 +268,21 @@ class Teardown:
             state = await self._ports.tokens.state(token)
         facts = StatusFacts(
             resource=resource,
-            waiting=waiting,
+            waiting=why,
             orphaned=view.controller_uid is None,
             bootstrap=state,
             node=None if node is None else publishing.node(node),
+            provider_config=publishing.provider_config_of(view),
             substrate_absent=absent or view.status.get("substrate") == SubstrateState.ABSENT,
         )
         await self._publisher.publish(view, facts)
 
     def _poll(self, resource: ProvisionedResource) -> float:
-        since = resource.deletion_requested_at or self._ports.clock.now()
-        return poll_interval_s(since, self._ports.clock.now())
+        return waiting.poll_interval_s(self._elapsed_s(resource))
+
+    def _elapsed_s(self, resource: ProvisionedResource) -> float:
+        now = self._ports.clock.now()
+        return max(0.0, (now - (resource.deletion_requested_at or now)).total_seconds())
 
     def _now(self, resource: ProvisionedResource) -> datetime:
         return max(self._ports.clock.now(), resource.created_at)
-
-
-def poll_interval_s(since: datetime, now: datetime) -> float:
-    """Return how soon to look at a going substrate again, in seconds.
-
-    A share of the time it has been going, between POLL_FIRST_S and POLL_MAX_S.
-    """
-    elapsed = max(0.0, (now - since).total_seconds())
-    return min(POLL_MAX_S, max(POLL_FIRST_S, elapsed * POLL_SHARE))

@@ -50,6 +50,9 @@ Work = Callable[[Key], Awaitable[float | None]]
 class WorkQueue:
     """Runs work for keys with a fixed number of workers.
 
+    A key that failed waits for its back-off even when it changed meanwhile, because the
+    change may be its own report of the failure.
+
     Memory is one entry per key that is waiting or failing; keys come from objects, so the
     number of objects bounds it.
     """
@@ -99,10 +102,12 @@ class WorkQueue:
         self._queued.discard(key)
         self._active.add(key)
         again: float | None
+        failed = False
         try:
             again = await self._work(key)
             self._failures.pop(key, None)
         except Exception as error:  # noqa: BLE001 - one bad object never stops the others
+            failed = True
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
             again = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * BACKOFF_FACTOR**failures)
@@ -110,8 +115,9 @@ class WorkQueue:
             _log.debug("tick_failed key=%s", key, exc_info=error)
         finally:
             self._active.discard(key)
-        if key in self._dirty:
-            self._dirty.discard(key)
+        dirty = key in self._dirty
+        self._dirty.discard(key)
+        if dirty and not failed:
             self.add(key)
         elif again is not None:
             loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from function.contract import names
-from function.contract.conditions import ConditionType, Reason
+from function.contract.conditions import ConditionType, Reason, Verdict
 from function.contract.tenancy import ProjectStatus
 from reconciler.domain.broker import ids
 
@@ -41,11 +41,6 @@ def status(
 ) -> dict[str, Any]:  # fmt: skip
     """Render a Project's status; equal to the previous one when nothing changed."""
     phase = "Ready" if ready else "Terminating"
-    word = "True" if ready else "False"
-    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    for item in previous.get("conditions") or []:
-        if item.get("type") == ConditionType.READY and item.get("status") == word:
-            since = item.get("lastTransitionTime", since)
     body = ProjectStatus(
         id=str(project_id),
         namespace=names.project_namespace(project_id),
@@ -54,12 +49,32 @@ def status(
     ).model_dump(mode="json", by_alias=True, exclude_none=True)
     reason = Reason.ADMITTED if ready else Reason.NAMESPACE_NOT_READY
     message = "The namespace is ready." if ready else "The namespace is terminating."
-    condition = {
-        "type": ConditionType.READY.value,
-        "status": word,
-        "reason": reason.value,
-        "message": message,
+    verdict = Verdict(type=ConditionType.READY, status=ready, reason=reason, message=message)
+    return {**body, "conditions": [_condition(previous, verdict, generation, now)]}
+
+
+def refused(
+    previous: Mapping[str, Any], *, message: str, generation: int, now: datetime
+) -> dict[str, Any]:
+    """Render the status of a Project that cannot be placed; what it had stays."""
+    verdict = Verdict(
+        type=ConditionType.READY, status=False, reason=Reason.INVALID_INPUT, message=message
+    )
+    return {**previous, "conditions": [_condition(previous, verdict, generation, now)]}
+
+
+def _condition(
+    previous: Mapping[str, Any], verdict: Verdict, generation: int, now: datetime
+) -> dict[str, Any]:
+    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    for item in previous.get("conditions") or []:
+        if item.get("type") == verdict.type and item.get("status") == verdict.status_text:
+            since = item.get("lastTransitionTime", since)
+    return {
+        "type": verdict.type.value,
+        "status": verdict.status_text,
+        "reason": str(verdict.reason),
+        "message": verdict.message,
         "lastTransitionTime": since,
         "observedGeneration": generation,
     }
-    return {**body, "conditions": [condition]}

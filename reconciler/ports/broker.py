@@ -124,8 +124,22 @@ class TokenIssuer(Protocol):
         """
         ...
 
-    async def extend(self, token: ids.BootstrapTokenID, *, ttl: timedelta) -> None:
-        """Start a live token's window anew; a spent, revoked or unknown one stays as it is."""
+    async def extend(
+        self,
+        token: ids.BootstrapTokenID,
+        *,
+        ttl: timedelta,
+        unless_left: timedelta | None = None,
+    ) -> None:
+        """Start the window anew of every unspent token of a token's resource.
+
+        An earlier generation may be the one that a machine carries.
+
+        Args:
+            token: Names the resource; an unknown one changes nothing.
+            ttl: The window from now, up to 24 h after a token's issue; never shortened.
+            unless_left: Leave a window alone of which more than this is left.
+        """
         ...
 
     async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
@@ -247,7 +261,10 @@ class ManagementCluster(Protocol):
         ...
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
-        """Look up a composite resource, live; another uid under its name is not it."""
+        """Look up a composite resource, live; another uid under its name is not it.
+
+        An empty uid stands for whichever has the name.
+        """
         ...
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
@@ -276,20 +293,4 @@ class ManagementCluster(Protocol):
         self, record: dict[str, Any], *, reason: str, message: str, warning: bool = False
     ) -> None:
         """Record a Kubernetes Event on the record and its XR, once per reason and subject."""
-        ...
-
-
-class Clock(Protocol):
-    """The wall clock."""
-
-    def now(self) -> datetime:
-        """Return the time, aware and in UTC."""
-        ...
-
-
-class IDSource(Protocol):
-    """Where new ids come from."""
-
-    def provisioned_resource_id(self) -> ids.ProvisionedResourceID:
-        """Mint a UUIDv7."""
         ...

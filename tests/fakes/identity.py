@@ -77,11 +77,21 @@ class InMemoryTokenIssuer:
             id=row.id, generation=generation, plaintext=plaintext, expires_at=row.expires_at
         )
 
-    async def extend(self, token: ids.BootstrapTokenID, *, ttl: timedelta) -> None:
-        row = self.store.tokens.get(token)
-        if row is not None and not row.spent:
-            cap = row.issued_at + token_text.TTL_MAX
-            row.expires_at = max(row.expires_at, min(self.store.clock.now() + ttl, cap))
+    async def extend(
+        self,
+        token: ids.BootstrapTokenID,
+        *,
+        ttl: timedelta,
+        unless_left: timedelta | None = None,
+    ) -> None:
+        named = self.store.tokens.get(token)
+        now = self.store.clock.now()
+        for row in self.store.tokens.values():
+            if named is None or row.resource_id != named.resource_id or row.spent:
+                continue
+            if unless_left is None or row.expires_at < now + unless_left:
+                cap = row.issued_at + token_text.TTL_MAX
+                row.expires_at = max(row.expires_at, min(now + ttl, cap))
 
     async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
         for row in self.store.tokens.values():

@@ -149,10 +149,9 @@ class InMemoryManagementCluster:
     async def record_event(
         self, record: dict[str, Any], *, reason: str, message: str, warning: bool = False
     ) -> None:
-        found = [
-            RecordedEvent(subject, reason, message, warning)
-            for subject in (record["metadata"]["uid"], record["spec"]["declaration"]["xr"]["uid"])
-        ]
+        declared = ((record.get("spec") or {}).get("declaration") or {}).get("xr")
+        subjects = [record["metadata"], *([declared] if declared else [])]
+        found = [RecordedEvent(item["uid"], reason, message, warning) for item in subjects]
         fresh = [event for event in found if event[:3] not in {seen[:3] for seen in self.events}]
         if fresh:
             self.events += fresh

@@ -7,8 +7,10 @@ that changes cause. One of these exists per management cluster.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any, Final
 
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
@@ -22,6 +24,9 @@ from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
 
 _KINDS = ("provisioningrecords", "projects", "domains", "blueprintversions",
           "cloudcredentials", "clouds")  # fmt: skip
+TOKEN_REREAD_S: Final = 60.0
+"""How old a kubeconfig's token may get; the official client reads a Pod's as often."""
+
 OnChange = Callable[[str, Key], None]
 """Hears the plural of a kind and the key of what changed."""
 
@@ -70,6 +75,9 @@ class Cluster:
 async def open_client(kubeconfig: Path | None) -> KubernetesClient:
     """Open a client from a kubeconfig, or from the Pod's service account when None.
 
+    Tokens that expire are read again, from the Pod's file, the kubeconfig's file or its
+    credential program.
+
     Raises:
         ConfigException: There is neither.
     """
@@ -77,7 +85,21 @@ async def open_client(kubeconfig: Path | None) -> KubernetesClient:
     if kubeconfig is None:
         config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     else:
-        await config.load_kube_config(  # type: ignore[no-untyped-call]
+        loader = await config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=str(kubeconfig), client_configuration=configuration, persist_config=False
         )
+        configuration.refresh_api_key_hook = _renewal(loader)  # type: ignore[assignment]  # typed as None upstream
     return KubernetesClient(ApiClient(configuration))
+
+
+def _renewal(loader: Any) -> Callable[[Configuration], Awaitable[None]]:
+    """Return what the client calls before each request; it reads nothing again by itself."""
+    read_at = time.monotonic()
+
+    async def renew(configuration: Configuration) -> None:
+        nonlocal read_at
+        if time.monotonic() - read_at >= TOKEN_REREAD_S:
+            read_at = time.monotonic()
+            await loader.load_and_set(configuration)
+
+    return renew

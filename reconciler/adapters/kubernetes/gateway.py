@@ -179,7 +179,7 @@ class KubernetesGateway:
         try:
             await self._effects.patch(path, {"metadata": metadata}, content_type=MERGE)
         except KubernetesError as error:
-            if error.status in (404, 409):
+            if await self._is_stale(error, path, uid):
                 raise _stale(reference.kind, reference.name) from error
             raise
 
@@ -206,8 +206,7 @@ class KubernetesGateway:
         try:
             await self._effects.patch(path, patch, content_type=JSON_PATCH)
         except KubernetesError as error:
-            # A failed test and a status that breaks the schema are both 422.
-            if error.status in (404, 422) and await self._replaced(record):
+            if await self._is_stale(error, _record(record), metadata["uid"]):
                 raise _stale(names.RECORD_KIND, metadata["name"]) from error
             raise
 
@@ -251,9 +250,12 @@ class KubernetesGateway:
                 if error.status != 404 and _TERMINATING not in error.causes:
                     raise
 
-    async def _replaced(self, record: Object) -> bool:
-        live = await self._client.get(_record(record))
-        return live is None or live["metadata"]["uid"] != record["metadata"]["uid"]
+    async def _is_stale(self, error: KubernetesError, path: str, uid: str) -> bool:
+        """Tell whether a patch failed for its uid; 422 is also what breaks the schema."""
+        if error.status not in (404, 409, 422):
+            return False
+        live = await self._client.get(path)
+        return live is None or live["metadata"]["uid"] != uid
 
 
 def _record(record: Object) -> str:

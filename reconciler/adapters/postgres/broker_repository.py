@@ -8,10 +8,12 @@ Source: seed 000 "Persistence", seed 001 "Persistence".
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final, LiteralString
 
 import asyncpg
+from pydantic import ValidationError
 
 from function.contract import record
 from reconciler.adapters.postgres import outbox
@@ -25,6 +27,8 @@ from reconciler.domain.broker.errors import (
 )
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+
+_log = logging.getLogger(__name__)
 
 _CREATE_ATTEMPTS: Final = 3
 """The row that was in the way can be torn down between two statements; hardly three times."""
@@ -136,13 +140,13 @@ class PostgresBrokerRepository:
         """Return every aggregate that is not Deleted, oldest first."""
         with translated("list provisioned resources"):
             rows = await self._pool.fetch(_LIST_UNFINISHED)
-        return tuple(hydrate(row) for row in rows)
+        return _hydrated(rows)
 
     async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
         """Return every aggregate of a namespace that is not Deleted, oldest first."""
         with translated("list provisioned resources"):
             rows = await self._pool.fetch(_LIST_IN_NAMESPACE, namespace)
-        return tuple(hydrate(row) for row in rows)
+        return _hydrated(rows)
 
     async def update(
         self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
@@ -218,6 +222,17 @@ async def _why_not(connection: asyncpg.Connection, resource: ProvisionedResource
     if await connection.fetchval(_EXISTS, resource.id) is None:
         return _not_found()
     return StaleAggregateError("cannot update provisioned resource: it changed since it was read")
+
+
+def _hydrated(rows: Sequence[asyncpg.Record]) -> tuple[ProvisionedResource, ...]:
+    """Hydrate rows; one that drifted from the invariants is named and stops no other."""
+    found: list[ProvisionedResource] = []
+    for row in rows:
+        try:
+            found.append(hydrate(row))
+        except (ValidationError, InvalidInputError):
+            _log.exception("row_unreadable provisioned_resource_id=%s", row["id"])
+    return tuple(found)
 
 
 def _not_found() -> ProvisionedResourceNotFoundError:

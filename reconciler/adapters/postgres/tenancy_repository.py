@@ -57,6 +57,11 @@ SET management_cluster_id = excluded.management_cluster_id,
     namespace_name = excluded.namespace_name,
     namespace_phase = excluded.namespace_phase,
     updated_at = now()
+WHERE (project_cluster_assignments.management_cluster_id,
+       project_cluster_assignments.namespace_name,
+       project_cluster_assignments.namespace_phase)
+    IS DISTINCT FROM
+      (excluded.management_cluster_id, excluded.namespace_name, excluded.namespace_phase)
 """
 
 

@@ -43,7 +43,10 @@ RETURNING expires_at
 _EXTEND: LiteralString = """
 UPDATE plexsphere.bootstrap_tokens
 SET expires_at = greatest(expires_at, least(now() + $2::interval, issued_at + $3::interval))
-WHERE id = $1 AND consumed_at IS NULL AND revoked_at IS NULL
+WHERE provisioned_resource_id =
+        (SELECT provisioned_resource_id FROM plexsphere.bootstrap_tokens WHERE id = $1)
+    AND consumed_at IS NULL AND revoked_at IS NULL
+    AND ($4::interval IS NULL OR expires_at < now() + $4::interval)
 """
 
 _REVOKE: LiteralString = """
@@ -104,10 +107,16 @@ class PostgresTokenIssuer:
             id=token_id, generation=generation, plaintext=plaintext, expires_at=expires_at
         )
 
-    async def extend(self, token: ids.BootstrapTokenID, *, ttl: timedelta) -> None:
-        """Start an unspent token's window anew, up to 24 h after its issue; never shorten it."""
+    async def extend(
+        self,
+        token: ids.BootstrapTokenID,
+        *,
+        ttl: timedelta,
+        unless_left: timedelta | None = None,
+    ) -> None:
+        """Start unspent windows anew, up to 24 h after issue; never shorten one."""
         with translated("extend token"):
-            await self._pool.execute(_EXTEND, token, ttl, token_text.TTL_MAX)
+            await self._pool.execute(_EXTEND, token, ttl, token_text.TTL_MAX, unless_left)
 
     async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
         """Revoke every unspent token of a resource."""

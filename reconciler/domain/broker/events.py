@@ -34,8 +34,9 @@ class LifecycleEvent:
 
     Attributes:
         type: Which of the five.
-        generation: Bootstrap generation it belongs to; makes an event unique per
-            generation, so that a second Ready after a replacement is not swallowed.
+        generation: Bootstrap generation plus the accepted retry. Neither ever falls, so the
+            sum tells one attempt from the next: a second Ready or Failed is not swallowed,
+            and a repeated write of one attempt stores its event once.
         data: The payload's own fields, in the seeds' names.
     """
 
@@ -82,4 +83,5 @@ def _event(event_type: EventType, resource: ProvisionedResource, **more: str) ->
         "XRName": resource.xr_name,
         **more,
     }
-    return LifecycleEvent(type=event_type, generation=resource.generation, data=data)
+    attempt = resource.generation + resource.accepted.retry
+    return LifecycleEvent(type=event_type, generation=attempt, data=data)

@@ -38,6 +38,35 @@ class XRFacts:
     paused: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceFacts:
+    """What is known when a live GET finds no substrate.
+
+    Attributes:
+        xr: The composite resource.
+        published: The function was once allowed to compose the substrate.
+        acknowledged: It has said that it saw `substrate: Absent`.
+        seen: The substrate was there once during this teardown.
+        pipeline_over: The deletion was requested longer ago than a pipeline run lasts.
+    """
+
+    xr: XRFacts
+    published: bool
+    acknowledged: bool
+    seen: bool
+    pipeline_over: bool
+
+
+@unique
+class Fence(StrEnum):
+    """Whether "not found" may be believed."""
+
+    PASSED = "Passed"
+    AWAIT_FUNCTION = "AwaitFunction"
+    AWAIT_CROSSPLANE = "AwaitCrossplane"
+    AWAIT_PIPELINE = "AwaitPipeline"
+
+
 def next_release(xr: XRFacts) -> Release:
     """Decide who deletes.
 
@@ -52,3 +81,22 @@ def next_release(xr: XRFacts) -> Release:
     if xr.composing_finalizer:
         return Release.WAIT_FOR_CROSSPLANE
     return Release.DELETE_OURSELVES
+
+
+def next_fence(facts: FenceFacts) -> Fence:
+    """Decide whether a substrate that is not there will also stay away.
+
+    A run in flight may still create it. Runs of one XR are serial, so a run that saw
+    `Absent` comes after every run that did not: its acknowledgement is the fence. An XR
+    that Crossplane let go of has no run; a paused one may have its last one, the one that
+    creates, which ends with the reconcile's two minutes.
+
+    Total: every combination maps to an answer.
+    """
+    if not facts.published or facts.acknowledged or not facts.xr.exists:
+        return Fence.PASSED
+    if facts.xr.paused:
+        return Fence.PASSED if facts.seen or facts.pipeline_over else Fence.AWAIT_PIPELINE
+    if not facts.xr.terminating:
+        return Fence.AWAIT_FUNCTION
+    return Fence.AWAIT_CROSSPLANE if facts.xr.composing_finalizer else Fence.PASSED

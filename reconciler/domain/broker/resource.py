@@ -117,11 +117,6 @@ class ProvisionedResource:
             raise _invalid(field="key.project_id", rule="must equal project_id")
 
     @property
-    def has_bootstrap_token(self) -> bool:
-        """Tell whether a token was issued at least once."""
-        return self.bootstrap_token_id is not None
-
-    @property
     def node_expected(self) -> bool:
         """Tell whether a node must register before the resource is Ready."""
         return self.accepted.mesh_role is MeshRole.NODE
@@ -140,7 +135,12 @@ class ProvisionedResource:
         """
         if self.deletion_requested_at is not None:
             return self
-        return replace(self, phase=Phase.DEREGISTERING, deletion_requested_at=at, updated_at=at)
+        return replace(
+            self,
+            phase=Phase.DEREGISTERING,
+            deletion_requested_at=at,
+            updated_at=max(at, self.updated_at),
+        )
 
     def may_retry(self, declared: Declaration) -> bool:
         """Tell whether a declaration takes a Failed aggregate back to Pending."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -12,17 +11,14 @@ from dev.controlplane import ControlPlane
 from function.contract import names
 from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, RECONCILER, Caller, wait_until
 from tests.e2e.deploy.place import Place
+from tests.e2e.deploy.rights import AGGREGATED_TIMEOUT_S, RECORDS, bind, may
 
 pytestmark = pytest.mark.e2e
-
-AGGREGATED_TIMEOUT_S = 20.0
-"""Roles are aggregated within a second or two."""
 
 READ = ("get", "list", "watch")
 WRITE = ("create", "update", "patch", "delete", "deletecollection")
 CHANGE = ("update", "patch")
 
-RECORDS = f"{names.GROUP}/provisioningrecords"
 XRS = f"{names.GROUP}/provisionedresources"
 BLUEPRINTS = f"{names.GROUP}/blueprintversions"
 CATALOG = (BLUEPRINTS, f"{names.GROUP}/clouds", f"{names.GROUP}/cloudcredentials")
@@ -36,39 +32,6 @@ PROVIDER_CONFIGS = tuple(
     f"{provider}.crossplane.io/providerconfigs"
     for provider in ("aws", "azure", "gcp", "generic", "hetzner", "openstack")
 )
-
-
-def may(
-    admin: Caller, user: str, verb: str, resource: str, *, namespace: str = "", name: str = ""
-) -> bool:
-    """Ask whether a user, or a group after a `@`, may do something.
-
-    Args:
-        admin: who asks.
-        user: a name, or `@` and the name of a group.
-        verb: as in a role.
-        resource: group and resource, with a subresource after a further slash.
-        namespace: empty for everywhere.
-        name: of one object.
-    """
-    group, _, rest = resource.partition("/")
-    kind, _, subresource = rest.partition("/")
-    attributes = {
-        "group": group,
-        "resource": kind,
-        "subresource": subresource,
-        "verb": verb,
-        "namespace": namespace,
-        "name": name,
-    }
-    groups = ["system:authenticated", *([user[1:]] if user.startswith("@") else [])]
-    spec: dict[str, Any] = {"user": user, "groups": groups, "resourceAttributes": attributes}
-    answer = admin.create(
-        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-        {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec},
-    )
-    assert answer.ok, answer.message
-    return bool(answer.body["status"]["allowed"])
 
 
 @pytest.fixture(scope="module")
@@ -113,65 +76,59 @@ def test_crossplane_does_not(aggregated: Caller, verb: str, resource: str) -> No
     assert not may(aggregated, CROSSPLANE, verb, resource)
 
 
-@pytest.mark.parametrize(
-    ("verb", "resource"),
-    [
-        *product([*READ, *CHANGE], [RECORDS]),
-        *product(["get", *CHANGE], [f"{RECORDS}/status"]),
-        ("update", f"{RECORDS}/finalizers"),
-        *product(READ, [XRS, *CATALOG, *TENANCY, XRD, CRD, POLICIES, BINDINGS]),
-        *product(["get", *CHANGE], [f"{kind}/status" for kind in (*CATALOG, *TENANCY)]),
-        *product(["get", "list", "patch", "delete"], [SUBSTRATE]),
-        *product(["get", "create", "patch", "delete"], ["/secrets", *PROVIDER_CONFIGS]),
-        *product([*READ, "create", "patch", "delete"], ["/namespaces"]),
-        *product(["create", "patch"], ["/events", "events.k8s.io/events"]),
-        ("patch", XRD),
-        ("create", "authentication.k8s.io/tokenreviews"),
-        ("create", "authorization.k8s.io/subjectaccessreviews"),
-    ],
+NEEDED = [
+    *product([*READ, "patch"], [RECORDS]),
+    *product(["list", "watch"], [*CATALOG, *TENANCY]),
+    *product(["patch"], [f"{RECORDS}/status", f"{names.GROUP}/projects/status"]),
+    ("get", XRS),
+    *product(["get", "patch", "delete"], [SUBSTRATE]),
+    *product(["get", "create", "delete"], ["/secrets", *PROVIDER_CONFIGS]),
+    *product(["get", "create", "patch"], ["/namespaces"]),
+    ("create", "/events"),
+    ("get", POLICIES),
+    ("list", BINDINGS),
+]
+"""What the calls in `reconciler/adapters/kubernetes` need, and nothing else."""
+
+TEMPTING = (
+    *(RECORDS, f"{RECORDS}/status", f"{RECORDS}/finalizers"),
+    *(XRS, *CATALOG, *TENANCY),
+    *(f"{kind}/status" for kind in (XRS, *CATALOG, *TENANCY)),
+    *(SUBSTRATE, *PROVIDER_CONFIGS, XRD, CRD, POLICIES, BINDINGS),
+    *("/secrets", "/namespaces", "/events", "/pods", "/pods/exec", "/serviceaccounts/token"),
+    *("external-secrets.io/externalsecrets", "coordination.k8s.io/leases"),
+    *("rbac.authorization.k8s.io/clusterroles", "authentication.k8s.io/tokenreviews"),
+    "authorization.k8s.io/subjectaccessreviews",
 )
-def test_reconciler_may(aggregated: Caller, verb: str, resource: str) -> None:
+
+
+@pytest.mark.parametrize(("verb", "resource"), NEEDED)
+def test_reconciler_may_what_its_code_calls(aggregated: Caller, verb: str, resource: str) -> None:
     assert may(aggregated, RECONCILER, verb, resource)
 
 
-@pytest.mark.parametrize(
-    ("verb", "resource"),
-    [
-        *product(["create", "delete", "deletecollection"], [RECORDS]),
-        *product(WRITE, [XRS, *CATALOG, *TENANCY]),
-        *product(["create", "update", "deletecollection"], [SUBSTRATE]),
-        *product(["list", "watch", "update", "deletecollection"], ["/secrets"]),
-        *product(["create", "update", "delete"], [XRD, CRD]),
-        ("patch", CRD),
-        *product(WRITE, [POLICIES, BINDINGS, "rbac.authorization.k8s.io/clusterroles"]),
-        *product(["get", "create"], ["/pods", "/pods/exec", "/serviceaccounts/token"]),
-        ("impersonate", "/users"),
-    ],
-)
-def test_reconciler_may_not(aggregated: Caller, verb: str, resource: str) -> None:
-    assert not may(aggregated, RECONCILER, verb, resource)
+@pytest.mark.parametrize("resource", TEMPTING)
+def test_reconciler_may_nothing_else(aggregated: Caller, resource: str) -> None:
+    allowed = [verb for verb in (*READ, *WRITE) if may(aggregated, RECONCILER, verb, resource)]
+
+    assert sorted(allowed) == sorted(verb for verb, needed in NEEDED if needed == resource)
 
 
-def test_reconciler_labels_our_definitions_alone(aggregated: Caller) -> None:
-    ours = f"provisioningrecords.{names.GROUP}"
-    foreign = "functions.pkg.crossplane.io"
-
-    assert may(aggregated, RECONCILER, "patch", CRD, name=ours)
-    assert not may(aggregated, RECONCILER, "patch", CRD, name=foreign)
+def test_reconciler_acts_for_nobody_else(aggregated: Caller) -> None:
+    assert not may(aggregated, RECONCILER, "impersonate", "/users")
 
 
-def test_reconciler_keeps_leases_in_its_namespace_alone(aggregated: Caller) -> None:
-    leases = "coordination.k8s.io/leases"
-
+@pytest.mark.parametrize("namespace", ["plexsphere-system", "kube-system"])
+def test_reconciler_keeps_no_leases(aggregated: Caller, namespace: str) -> None:
     for verb in ("get", "create", "patch", "update"):
-        assert may(aggregated, RECONCILER, verb, leases, namespace="plexsphere-system")
-        assert not may(aggregated, RECONCILER, verb, leases, namespace="kube-system")
+        leases = "coordination.k8s.io/leases"
+        assert not may(aggregated, RECONCILER, verb, leases, namespace=namespace)
 
 
 def test_reconciler_gets_further_substrate_by_label(aggregated: Caller, place: Place) -> None:
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
     group = f"{place.name}.plexsphere.test"
-    rule = {"apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "patch", "delete"]}
+    rule = {"apiGroups": [group], "resources": ["*"], "verbs": ["get", "patch", "delete"]}
     label = {f"{names.GROUP}/aggregate-to-reconciler": "true"}
     body = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -203,30 +160,6 @@ def test_reconciler_works_under_its_own_token(aggregated: Caller, deployed: Cont
     assert "system:masters" not in user["groups"]
     assert own.get(f"/apis/{names.API_VERSION}/provisioningrecords").ok
     assert own.get("/api/v1/secrets").status == 403
-
-
-def bind(place: Place, role: str) -> str:
-    """Give a user of its own a role in a place, as a Project's tenants have it."""
-    user = f"{role}-of-{place.name}"
-    body = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": user},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": role,
-        },
-        "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
-    }
-    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{place.name}/rolebindings"
-    assert place.admin.create(path, body).ok
-    wait_until(
-        lambda: may(place.admin, user, "get", RECORDS, namespace=place.name),
-        timeout_s=AGGREGATED_TIMEOUT_S,
-        what=f"{user} has its role",
-    )
-    return user
 
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])

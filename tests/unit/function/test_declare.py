@@ -248,13 +248,6 @@ def test_an_unreadable_input_is_an_error_that_names_the_field(step: Object, fiel
     assert caught.value.field == field
 
 
-def test_an_unreadable_record_stops_the_run() -> None:
-    held = given.record(given.status(phase="Dancing"))
-
-    with pytest.raises(ContractError, match=r"ProvisioningRecord\.status\.phase"):
-        given.answer(resources={"record": held})
-
-
 def test_a_preview_needs_no_reconciler_and_no_credential() -> None:
     outcome = given.answer(found={"blueprint": given.blueprint()}, preview=True)
 

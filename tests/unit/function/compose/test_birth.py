@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.compose.facts import Outcome
+from function.compose.facts import Outcome, Ttl
 from function.contract import names
 from function.contract.conditions import ConditionType
 from tests.unit.function import given
@@ -51,6 +51,7 @@ def test_a_wrong_knob_withholds_the_substrate_and_names_the_field(
     injected = given.verdict(outcome, ConditionType.BOOTSTRAP_INJECTED)
     assert outcome.substrate is None
     assert outcome.record is not None
+    assert outcome.ttl is Ttl.REFUSED
     assert (injected.status, injected.reason) == (False, "InvalidInput")
     assert injected.message.startswith(f"{field}: ")
     assert given.TOKEN not in injected.message
@@ -171,3 +172,18 @@ def test_a_long_name_is_hashed_into_the_records_label() -> None:
     head = outcome.record.manifest["metadata"]
     assert len(head["name"]) <= 63
     assert len(head["labels"][names.LABEL_XR]) <= 63
+
+
+def test_a_blueprint_gone_wrong_leaves_the_substrate_and_says_so() -> None:
+    outcome = given.answer(
+        resources={"record": given.record(given.status()), "substrate": given.substrate()},
+        found=given.required(blueprint=given.blueprint(providerConfig={"fieldPath": "spec"})),
+    )
+
+    assert outcome.substrate is not None
+    assert outcome.substrate.manifest["spec"]["userData"] == given.substrate()["spec"]["userData"]
+    admitted = given.verdict(outcome, ConditionType.ADMITTED)
+    assert (admitted.status, admitted.reason) == (False, "UnsupportedBlueprint")
+    assert admitted.message.startswith("BlueprintVersion.spec.providerConfig.fieldPath: ")
+    assert given.verdict(outcome, ConditionType.BOOTSTRAP_INJECTED).status is True
+    assert outcome.ttl is Ttl.REFUSED

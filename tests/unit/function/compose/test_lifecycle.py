@@ -235,6 +235,7 @@ def test_a_lost_generation_stamp_is_remembered_by_the_record() -> None:
         ([given.READY], {"phase": "Ready"}, True),
         ([given.READY], {"node": NODE, "phase": "Enrolling"}, True),
         ([given.READY], {"phase": "Enrolling"}, False),
+        ([given.READY], {"node": NODE, "phase": "Failed"}, False),
         ([], {"node": NODE, "phase": "Ready"}, False),
         ([given.condition("Ready", "Unknown")], {"node": NODE, "phase": "Ready"}, False),
     ],
@@ -309,6 +310,30 @@ def test_absent_drops_the_substrate_and_keeps_the_record() -> None:
     assert not outcome.ready
     assert said(outcome, INJECTED) == (False, "Deprovisioning")
     assert outcome.record.manifest["spec"]["observed"]["exists"] is True
+
+
+@pytest.mark.parametrize("seen", ["Absent", "Present", None, "Elsewhere"])
+@pytest.mark.parametrize("going", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
+@pytest.mark.parametrize("parameters", [{"region": "nbg1"}, {}], ids=["declared", "refused"])
+@pytest.mark.parametrize("observed", [{}, {"substrate": given.substrate(given.READY)}])
+def test_the_record_says_released_exactly_when_absent_was_seen(
+    seen: str | None, going: dict[str, Any], parameters: dict[str, Any], observed: dict[str, Any]
+) -> None:
+    held = given.record(given.status(substrate=seen), **going)
+
+    outcome = given.answer(given.xr(parameters=parameters), resources={"record": held, **observed})
+
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"].get("released", False) is (seen == "Absent")
+    if seen == "Absent":
+        assert outcome.substrate is None
+
+
+def test_a_new_record_is_not_released() -> None:
+    outcome = given.answer()
+
+    assert outcome.record is not None
+    assert "released" not in outcome.record.manifest["spec"]
 
 
 def test_an_absent_record_keeps_naming_what_it_protected() -> None:

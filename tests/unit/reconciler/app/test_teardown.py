@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from function.contract import names
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
-from reconciler.app.teardown import POLL_FIRST_S, POLL_MAX_S, poll_interval_s
+from reconciler.app import waiting
+from reconciler.domain.broker.errors import NodeDeregistrationFailedError
 from reconciler.domain.broker.release import XRFacts
+from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
-from tests.unit.reconciler.samples import NOW
 
 EFFECTS_MAX = 21
 """Effects of the longest teardown here, calls that find nothing to do included."""
@@ -30,6 +32,15 @@ async def _ready(*, fuse: Fuse | None = None) -> World:
     await world.until_ready()
     world.cluster.journal.clear()
     return world
+
+
+def _cut_the_mesh_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ports: Any = world.teardown._ports
+
+    async def unreachable(_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(ports.nodes, "deregister", unreachable, raising=False)
 
 
 def _position(journal: list[str], effect: str) -> int:
@@ -103,13 +114,8 @@ async def test_a_mesh_that_cannot_be_reached_stops_everything_else(
 ) -> None:
     world = await _ready()
     world.delete(xr=GONE)
-    ports: Any = world.teardown._ports
-
-    async def unreachable(_: object) -> None:
-        raise TimeoutError
-
-    monkeypatch.setattr(ports.nodes, "deregister", unreachable, raising=False)
-    with pytest.raises(Exception, match="mesh could not be reached"):
+    _cut_the_mesh_off(world, monkeypatch)
+    with pytest.raises(NodeDeregistrationFailedError, match="mesh could not be reached"):
         await world.tick()
 
     assert "delete substrate" not in world.cluster.journal
@@ -215,9 +221,95 @@ async def test_the_crash_cases_cover_every_effect(xr: XRFacts) -> None:
     assert 10 <= world.fuse.burnt <= EFFECTS_MAX
 
 
+async def test_a_substrate_that_a_run_in_flight_may_create_is_waited_for() -> None:
+    world = World()
+    await world.tick()
+    world.delete(xr=GOING)
+
+    await world.tick()
+    await world.tick()
+
+    assert world.finalizer
+    assert world.status["phase"] == "Deprovisioning"
+    assert world.status["substrate"] == "Present"
+    world.cluster.compose(samples.SUBSTRATE.model_copy(update={"name": world.resource.xr_name}))
+    world.cluster.xr = GONE
+    await world.tick_until_quiet()
+    assert world.cluster.objects == {}
+    assert world.resource.phase is Phase.DELETED
+
+
+async def test_while_the_xr_composes_the_function_must_have_seen_that_it_must_stop() -> None:
+    world = World()
+    await world.tick()
+    world.delete(xr=ALIVE)
+
+    await world.tick()
+    await world.tick()
+
+    assert world.status["substrate"] == "Absent"
+    assert world.finalizer
+    world.raw["spec"]["released"] = True
+    await world.tick()
+    assert not world.finalizer
+
+
+async def test_a_paused_record_that_is_deleted_loses_its_token_and_nothing_else() -> None:
+    world = World()
+    await world.tick()
+    world.raw["metadata"]["annotations"] = {names.PAUSED: "true"}
+    world.delete(xr=GONE)
+
+    await world.tick()
+
+    (token,) = world.store.tokens.values()
+    assert token.revoked_at is not None
+    assert world.finalizer
+
+
+async def test_an_unreadable_record_that_is_deleted_goes_in_order_too() -> None:
+    world = await _ready()
+    world.raw["spec"]["declaration"]["provider"] = "mainframe"
+    world.delete(xr=GONE)
+
+    for _ in range(5):
+        await world.tick()
+
+    journal = world.cluster.journal
+    assert _position(journal, "delete substrate") < _position(journal, "remove finalizer")
+    assert world.resource.phase is Phase.DELETED
+
+
+async def test_a_failed_deregistration_is_said_once_and_not_rewritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await _ready()
+    world.delete(xr=GONE)
+    _cut_the_mesh_off(world, monkeypatch)
+    for _ in range(2):
+        with pytest.raises(NodeDeregistrationFailedError):
+            await world.tick()
+    before = list(world.cluster.journal)
+
+    with pytest.raises(NodeDeregistrationFailedError):
+        await world.tick()
+
+    assert world.cluster.journal == before
+
+
+async def test_a_clock_that_lags_does_not_hold_a_deletion_up() -> None:
+    world = await _ready()
+    world.store.clock.advance(timedelta(hours=-1))
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+
+    assert world.resource.phase is Phase.DELETED
+
+
 def test_a_going_substrate_is_polled_ever_more_slowly() -> None:
-    waits = [poll_interval_s(NOW, NOW + timedelta(seconds=s)) for s in (0, 10, 60, 3600)]
+    waits = [waiting.poll_interval_s(seconds) for seconds in (0, 10, 60, 3600)]
 
     assert waits == sorted(waits)
-    assert waits[0] == POLL_FIRST_S
-    assert waits[-1] == POLL_MAX_S
+    assert waits[0] == waiting.POLL_FIRST_S
+    assert waits[-1] == waiting.POLL_MAX_S

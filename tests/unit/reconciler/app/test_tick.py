@@ -95,6 +95,9 @@ async def test_a_secret_lost_before_delivery_is_followed_by_the_next_generation(
     world = World()
     await world.tick()
     world.cluster.secrets.clear()
+    await world.tick()
+    assert world.resource.generation == 1
+    world.store.clock.advance(timedelta(seconds=31))
 
     await world.tick()
 
@@ -282,3 +285,86 @@ async def test_the_crash_cases_cover_every_effect() -> None:
     await world.until_ready()
 
     assert world.fuse.burnt <= 25
+
+
+async def test_no_later_generation_is_issued_without_the_policies() -> None:
+    world = World()
+    await world.tick()
+    world.cluster.secrets.clear()
+    world.cluster.policies = False
+    world.store.clock.advance(timedelta(minutes=5))
+
+    await world.tick()
+
+    assert world.resource.generation == 1
+    condition = find(world.status, ConditionType.READY)
+    assert condition is not None
+    assert condition.reason == "HoldPoliciesMissing"
+
+
+async def test_a_window_is_renewed_while_the_node_may_still_come() -> None:
+    world = World()
+    await world.tick_until_quiet()
+    world.store.clock.advance(timedelta(minutes=45))
+
+    await world.tick()
+
+    (row,) = world.store.tokens.values()
+    assert row.expires_at == world.store.clock.now() + timedelta(hours=1)
+    assert world.status["phase"] == "Enrolling"
+
+
+async def test_a_first_run_that_sees_nothing_does_not_take_a_node_back_to_pending() -> None:
+    world = World()
+    await world.until_ready()
+    world.raw["spec"]["observed"] = {"exists": False}
+
+    await world.tick()
+
+    assert world.status["phase"] == "Ready"
+
+
+async def test_a_substrate_lost_under_a_live_node_is_said_until_retry_is_raised() -> None:
+    world = World()
+    await world.until_ready()
+    world.cluster.objects.clear()
+    world.raw["spec"]["observed"] = {"exists": False}
+    for _ in range(3):
+        await world.tick()
+    stalled = find(world.status, ConditionType.STALLED)
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", "SubstrateLost")
+    assert len(world.store.tokens) == 1
+
+    world.raw["spec"]["declaration"]["retry"] = 1
+    await world.tick()
+    world.store.clock.advance(timedelta(minutes=1))
+    await world.tick()
+
+    assert world.resource.generation == 2
+    assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
+
+
+async def test_another_record_of_the_same_xr_is_a_stranger() -> None:
+    world = World()
+    await world.until_ready()
+    world.raw["metadata"].update({"name": "web-1-forged", "uid": "record-2"})
+
+    await world.tick()
+
+    condition = find(world.status, ConditionType.ADMITTED)
+    assert condition is not None
+    assert "another record" in condition.message
+    assert world.resource.record.name == "web-1-abc"
+
+
+async def test_a_restored_record_is_remembered_even_when_it_is_refused() -> None:
+    world = World()
+    await world.until_ready()
+    world.raw["metadata"]["uid"] = "record-restored"
+    world.catalog.ready = False
+
+    await world.tick()
+
+    assert world.resource.record.uid == "record-restored"
+    assert world.status["phase"] == "Ready"

@@ -38,6 +38,10 @@ EFFECTS = frozenset(
 )  # fmt: skip
 
 
+RESTART = timedelta(seconds=31)
+"""How long a process is away: longer than the pause between two generations."""
+
+
 class CrashError(Exception):
     """The process died right after an effect."""
 
@@ -168,6 +172,7 @@ class World:
             try:
                 await self.tick()
             except CrashError:
+                self.store.clock.advance(RESTART)
                 continue
             self.react()
             if before == (self.raw, len(self.cluster.journal)):
@@ -184,6 +189,8 @@ class World:
             return
         live = self.cluster.objects.get((reference.api_version, reference.kind, reference.name))
         if status.get("substrate") == "Absent":
+            if self.cluster.xr == ALIVE:
+                self.raw["spec"]["released"] = True
             if live is not None and live.released:
                 self.cluster.drop(reference)
         elif live is None and not terminating and self._token_at_hand():

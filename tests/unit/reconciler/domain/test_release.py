@@ -6,7 +6,14 @@ from itertools import product
 
 import pytest
 
-from reconciler.domain.broker.release import Release, XRFacts, next_release
+from reconciler.domain.broker.release import (
+    Fence,
+    FenceFacts,
+    Release,
+    XRFacts,
+    next_fence,
+    next_release,
+)
 
 EVERYTHING = [
     XRFacts(exists=exists, terminating=terminating, composing_finalizer=finalizer, paused=paused)
@@ -31,3 +38,32 @@ def test_nobody_deletes_while_a_pipeline_run_may_be_in_flight(xr: XRFacts) -> No
 @pytest.mark.parametrize("xr", EVERYTHING)
 def test_exactly_one_actor_is_named(xr: XRFacts) -> None:
     assert next_release(xr) in Release
+
+
+FLAGS = list(product((False, True), repeat=4))
+FENCES = [
+    FenceFacts(xr=xr, published=published, acknowledged=acknowledged, seen=seen, pipeline_over=over)
+    for xr in EVERYTHING
+    for published, acknowledged, seen, over in FLAGS
+]
+
+
+@pytest.mark.parametrize("facts", FENCES)
+def test_nothing_composed_and_nothing_allowed_needs_no_fence(facts: FenceFacts) -> None:
+    if not facts.xr.exists or not facts.published or facts.acknowledged:
+        assert next_fence(facts) is Fence.PASSED
+
+
+@pytest.mark.parametrize("facts", FENCES)
+def test_absence_is_never_believed_while_a_run_may_be_in_flight(facts: FenceFacts) -> None:
+    in_flight = (
+        facts.xr.exists
+        and facts.published
+        and not facts.acknowledged
+        and (
+            (facts.xr.paused and not facts.pipeline_over and not facts.seen)
+            or (not facts.xr.paused and (not facts.xr.terminating or facts.xr.composing_finalizer))
+        )
+    )
+
+    assert (next_fence(facts) is not Fence.PASSED) == in_flight

@@ -1,0 +1,77 @@
+"""What siblings share, and what goes with the last that needs it.
+
+Belongs here: the ProviderConfig of a credential and the hold on a namespace, at the end of
+a teardown. Not here: the teardown itself. Idempotency: counted from the rows each time.
+Source: design §2, "released last"; contracts §6 item 36.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.app import publishing
+from reconciler.app.broker_service import Service
+from reconciler.domain.broker import provider_config
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.ports.broker import BrokerRepository, Catalog, ManagementCluster
+
+
+class SharedRelease:
+    """Releases what the last user of it leaves behind."""
+
+    def __init__(
+        self,
+        repository: BrokerRepository,
+        cluster: ManagementCluster,
+        service: Service,
+        catalog: Catalog,
+    ) -> None:
+        self._repository = repository
+        self._cluster = cluster
+        self._service = service
+        self._catalog = catalog
+
+    async def release(self, resource: ProvisionedResource, *, named: str | None) -> None:
+        """Release what nobody needs any more.
+
+        Called after the aggregate is stored as Deleted, so that of two that finish together
+        the later one sees neither.
+
+        Args:
+            resource: The one that is Deleted.
+            named: The ProviderConfig its status named; None when unknown. It stands in when
+                the catalogue no longer holds what the name follows from.
+        """
+        namespace = resource.key.namespace
+        others = await self._repository.list_in_namespace(namespace)
+        credential = resource.accepted.cloud_credential
+        if not any(other.accepted.cloud_credential == credential for other in others):
+            await self._release_provider_config(resource, named)
+        await self._service.settle_namespace(namespace)
+
+    async def _release_provider_config(
+        self, resource: ProvisionedResource, named: str | None
+    ) -> None:
+        name = self._name(resource) or named
+        if name is None:
+            return
+        own = resource.accepted.cloud_credential
+        namespace = resource.key.namespace
+        api_version = f"{resource.accepted.provider.value}.crossplane.io/{provider_config.VERSION}"
+        metadata = {"name": name, "namespace": namespace}
+        manifest: dict[str, Any] = {
+            "apiVersion": api_version,
+            "kind": "ProviderConfig",
+            "metadata": metadata,
+        }
+        if await self._cluster.provider_config_holder(manifest) == own:
+            await self._cluster.delete_provider_config(
+                api_version=api_version, namespace=namespace, name=name
+            )
+
+    def _name(self, resource: ProvisionedResource) -> str | None:
+        resolved = publishing.resolve(resource, self._catalog)
+        if resolved is None:
+            return None
+        blueprint, _, cloud = resolved
+        return provider_config.name(blueprint, cloud, resource.accepted.cloud_credential or "")

@@ -1,0 +1,57 @@
+"""What a teardown waits for, in words, and how often it looks.
+
+Belongs here: the reasons that status shows while something else must act, and the pace of
+polling. Not here: deciding what to wait for (`domain.broker.release`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from function.contract.conditions import Reason
+from reconciler.domain.broker.release import Fence, Release
+from reconciler.domain.broker.verdicts import Why
+
+POLL_FIRST_S: Final = 0.25
+POLL_MAX_S: Final = 10.0
+POLL_SHARE: Final = 0.05
+"""A substrate that has been going for t seconds is looked at every t/20: quick at first,
+one GET in ten seconds for one that hangs for hours."""
+
+PIPELINE_S: Final = 120.0
+"""Longest reconcile of an XR, its pipeline run included (reference, crossplane §2.11)."""
+
+FENCED: Final = {
+    Fence.AWAIT_FUNCTION: Why(
+        reason=Reason.DEPROVISIONING, message="Waiting for the function to see that it must stop."
+    ),
+    Fence.AWAIT_CROSSPLANE: Why(
+        reason=Reason.WAITING_FOR_CROSSPLANE,
+        message="The XR is terminating and Crossplane has not let go of it yet.",
+    ),
+    Fence.AWAIT_PIPELINE: Why(
+        reason=Reason.WAITING_FOR_CROSSPLANE,
+        message="The XR is paused; its last pipeline run may not have ended yet.",
+    ),
+}
+
+RELEASED: Final = {
+    Release.LET_CROSSPLANE_DROP: Why(
+        reason=Reason.DEPROVISIONING, message="Released; Crossplane is deleting the substrate."
+    ),
+    Release.DELETE_OURSELVES: Why(
+        reason=Reason.DEPROVISIONING, message="The substrate is being deleted."
+    ),
+    Release.WAIT_FOR_CROSSPLANE: Why(
+        reason=Reason.WAITING_FOR_CROSSPLANE,
+        message="The XR is terminating and Crossplane has not let go of it yet.",
+    ),
+}
+
+
+def poll_interval_s(elapsed_s: float) -> float:
+    """Return how soon to look at a going substrate again, in seconds.
+
+    A share of the time it has been going, between POLL_FIRST_S and POLL_MAX_S.
+    """
+    return min(POLL_MAX_S, max(POLL_FIRST_S, elapsed_s * POLL_SHARE))

@@ -1,0 +1,461 @@
+"""`ports.broker.ManagementCluster` twice: on the fake, and on a real API server.
+
+Belongs here: the two worlds and what tests see and do past the port. Not here: what the
+port promises. The integration tests of the Kubernetes adapter import the real world.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from dev.controlplane import ControlPlane
+from function.contract import names
+from function.contract.record import SubstrateReference, XRReference
+from function.contract.secrets import TokenPlaintext
+from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.gateway import KubernetesGateway
+from reconciler.domain.broker import ids
+from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.broker.release import XRFacts
+from reconciler.ports.broker import IssuedToken, LiveObject, ManagementCluster
+from tests.e2e.deploy import holding
+from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Answer, Caller, wait_until
+from tests.e2e.deploy.manifests import example
+from tests.e2e.deploy.place import Kind, definition, held
+from tests.fakes.management_cluster import GONE, InMemoryManagementCluster, RecordedEvent
+
+ROOT: Final = Path(__file__).parents[2]
+VM: Final = (names.BLUEPRINTS_GROUP, "XGenericVM", "xgenericvms")
+REALM: Final = (names.BLUEPRINTS_GROUP, "XRealm", "xrealms")
+XR: Final = (names.GROUP, names.XR_KIND, "provisionedresources")
+RECORD: Final = (names.GROUP, names.RECORD_KIND, "provisioningrecords")
+PROVIDER_API: Final = "generic.crossplane.io/v1"
+POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
+FOREIGN_FINALIZER: Final = "tests.plexsphere.com/foreign"
+
+_POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
+_BINDINGS: Final = f"{_POLICY_ROOT}/validatingadmissionpolicybindings"
+_PLANE: Final = pytest.StashKey[ControlPlane]()
+_SERVED_TIMEOUT_S: Final = 30.0
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """What a token Secret delivers, and whose it is."""
+
+    token: str
+    generation: int
+    owner: str
+
+
+class ClusterWorld(Protocol):
+    """A management cluster, and what tests see and do past the port."""
+
+    @property
+    def cluster(self) -> ManagementCluster:
+        """The port."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Where everything of a test lives."""
+        ...
+
+    def new_record(self, name: str = "") -> Object:
+        """Make a record as the function would, with a foreign finalizer before ours."""
+        ...
+
+    def remove_record(self, record: Object) -> None:
+        """Take a record away, finalizers or not."""
+        ...
+
+    def live_record(self, record: Object) -> Object | None:
+        """Return what stands under a record's name."""
+        ...
+
+    def compose(self, reference: SubstrateReference, **state: Any) -> str:
+        """Make a substrate, `terminating` or not, and return its uid."""
+        ...
+
+    def remove(self, reference: SubstrateReference) -> None:
+        """Take a substrate away, whatever holds it."""
+        ...
+
+    def live(self, reference: SubstrateReference) -> LiveObject | None:
+        """Return a substrate."""
+        ...
+
+    def new_xr(
+        self,
+        *,
+        finalizers: Sequence[str] = (),
+        terminating: bool = False,
+        paused: str | None = None,
+    ) -> XRReference:
+        """Make an XR."""
+        ...
+
+    def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
+        """Make a ProviderConfig past the broker."""
+        ...
+
+    def held(self) -> tuple[str | None, str | None]:
+        """Return the namespace's hold label and record count."""
+        ...
+
+    def namespace_writes(self) -> object:
+        """Return what differs once the namespace was written."""
+        ...
+
+    def delivered(self, name: str) -> Delivered | None:
+        """Return what a token Secret says."""
+        ...
+
+    def events(self) -> Sequence[RecordedEvent]:
+        """Return the Events in the namespace."""
+        ...
+
+    @contextmanager
+    def unenforced(self, policy: str, *, missing: bool) -> Iterator[None]:
+        """Have a policy's binding audit only, or be missing."""
+        ...
+
+
+def reference(kind: Kind = VM) -> SubstrateReference:
+    """Name an object of a kind that nobody made yet."""
+    version = f"{kind[0]}/v1alpha1"
+    return SubstrateReference(api_version=version, kind=kind[1], name=f"pr-{uuid4()}")
+
+
+def token(generation: int = 1) -> IssuedToken:
+    """Make a token that no store knows."""
+    return IssuedToken(
+        id=ids.BootstrapTokenID(uuid7()),
+        generation=generation,
+        plaintext=TokenPlaintext(f"sample-{uuid4()}"),
+        expires_at=datetime.now(UTC) + timedelta(hours=1),
+    )
+
+
+def provider_config(namespace: str, *, credential: str = "acme", api: str = PROVIDER_API) -> Object:
+    """Render a ProviderConfig as the broker would."""
+    metadata = {
+        "name": "generic",
+        "namespace": namespace,
+        "labels": held(),
+        "annotations": {ANNOTATION_CREDENTIAL: credential},
+    }
+    return {"apiVersion": api, "kind": "ProviderConfig", "metadata": metadata, "spec": {}}
+
+
+class MemoryWorld:
+    """The fake, and its state."""
+
+    def __init__(self) -> None:
+        version = f"{names.BLUEPRINTS_GROUP}/v1alpha1"
+        kinds = {
+            (version, VM[1]): True,
+            (version, REALM[1]): False,
+            (names.API_VERSION, XR[1]): True,
+            (PROVIDER_API, "ProviderConfig"): True,
+        }
+        self.fake = InMemoryManagementCluster(kinds=kinds, xr=GONE)
+        self.cluster: ManagementCluster = self.fake
+        self.namespace = f"contract-{uuid4().hex[:8]}"
+
+    def new_record(self, name: str = "") -> Object:
+        record = _record(self.namespace, name)
+        record["metadata"]["uid"] = str(uuid4())
+        self.fake.records[self.namespace, record["metadata"]["name"]] = record
+        return copy.deepcopy(record)
+
+    def remove_record(self, record: Object) -> None:
+        self.fake.records[self.namespace, record["metadata"]["name"]] = None
+
+    def live_record(self, record: Object) -> Object | None:
+        return copy.deepcopy(self.fake.records[self.namespace, record["metadata"]["name"]])
+
+    def compose(self, reference: SubstrateReference, **state: Any) -> str:
+        uid = str(uuid4())
+        self.fake.compose(reference, uid=uid)
+        self._change(reference, **state)
+        return uid
+
+    def remove(self, reference: SubstrateReference) -> None:
+        self._change(reference, released=True)
+        self.fake.drop(reference)
+
+    def live(self, reference: SubstrateReference) -> LiveObject | None:
+        return self.fake.objects.get((reference.api_version, reference.kind, reference.name))
+
+    def new_xr(
+        self,
+        *,
+        finalizers: Sequence[str] = (),
+        terminating: bool = False,
+        paused: str | None = None,
+    ) -> XRReference:
+        xr = _xr(str(uuid4()))
+        facts = XRFacts(
+            exists=True,
+            terminating=terminating,
+            composing_finalizer=names.CROSSPLANE_FINALIZER in finalizers,
+            paused=paused == "true",
+        )
+        self.fake.xrs[xr.api_version, xr.kind, xr.name] = (xr.uid, facts)
+        return xr
+
+    def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
+        self.fake.provider_configs[self.namespace, name] = annotations.get(ANNOTATION_CREDENTIAL)
+
+    def held(self) -> tuple[str | None, str | None]:
+        records = self.fake.records_in.get(self.namespace, 0)
+        return ("true", str(records)) if records else (None, None)
+
+    def namespace_writes(self) -> object:
+        return len(self.fake.journal)
+
+    def delivered(self, name: str) -> Delivered | None:
+        found = self.fake.secrets.get((self.namespace, name))
+        if found is None:
+            return None
+        return Delivered(
+            token=found.plaintext.reveal(),
+            generation=found.generation,
+            owner=self.fake.secret_owners[self.namespace, name],
+        )
+
+    def events(self) -> Sequence[RecordedEvent]:
+        return self.fake.events
+
+    @contextmanager
+    def unenforced(self, policy: str, *, missing: bool) -> Iterator[None]:
+        self.fake.policies = False
+        yield
+        self.fake.policies = True
+
+    def _change(self, reference: SubstrateReference, **state: Any) -> None:
+        key = (reference.api_version, reference.kind, reference.name)
+        self.fake.objects[key] = replace(self.fake.objects[key], **state)
+
+
+class RealWorld:
+    """A namespace of a real API server; `admin` sees and does what tests ask for."""
+
+    def __init__(self, gateway: KubernetesGateway, admin: Caller) -> None:
+        self.cluster: ManagementCluster = gateway
+        self.admin = admin.as_user("tests", MASTERS, BREAK_GLASS)
+        self.namespace = f"contract-{uuid4().hex[:12]}"
+        self.path = f"/api/v1/namespaces/{self.namespace}"
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        _ok(self.admin.create("/api/v1/namespaces", body))
+
+    def all(self, kind: Kind) -> str:
+        """Return the path of a kind's collection here."""
+        return f"/apis/{kind[0]}/v1alpha1/namespaces/{self.namespace}/{kind[2]}"
+
+    def new_record(self, name: str = "") -> Object:
+        return _ok(self.admin.create(self.all(RECORD), _record(self.namespace, name))).body
+
+    def remove_record(self, record: Object) -> None:
+        self._strike(f"{self.all(RECORD)}/{record['metadata']['name']}")
+
+    def live_record(self, record: Object) -> Object | None:
+        return self._found(f"{self.all(RECORD)}/{record['metadata']['name']}")
+
+    def compose(self, reference: SubstrateReference, **state: Any) -> str:
+        metadata: Object = {"name": reference.name, "labels": held()}
+        return str(self._make(VM, metadata, **state)["metadata"]["uid"])
+
+    def remove(self, reference: SubstrateReference) -> None:
+        self._strike(f"{self.all(VM)}/{reference.name}")
+
+    def live(self, reference: SubstrateReference) -> LiveObject | None:
+        found = self._found(f"{self.all(VM)}/{reference.name}")
+        if found is None:
+            return None
+        metadata = found["metadata"]
+        released = (metadata.get("annotations") or {}).get(names.ANNOTATION_RELEASED)
+        return LiveObject(
+            uid=metadata["uid"],
+            terminating="deletionTimestamp" in metadata,
+            released=released == "true",
+        )
+
+    def new_xr(
+        self,
+        *,
+        finalizers: Sequence[str] = (),
+        terminating: bool = False,
+        paused: str | None = None,
+    ) -> XRReference:
+        metadata: Object = {"name": _xr("").name, "finalizers": list(finalizers)}
+        if paused is not None:
+            metadata["annotations"] = {names.PAUSED: paused}
+        made = self._make(XR, metadata, terminating=terminating)
+        return _xr(made["metadata"]["uid"], made["metadata"]["name"])
+
+    def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
+        body = provider_config(self.namespace)
+        body["metadata"] |= {"name": name, "annotations": dict(annotations)}
+        path = f"/apis/{PROVIDER_API}/namespaces/{self.namespace}/providerconfigs"
+        _ok(self.admin.create(path, body))
+
+    def held(self) -> tuple[str | None, str | None]:
+        metadata = self.admin.get(self.path).body["metadata"]
+        annotations = metadata.get("annotations") or {}
+        return metadata["labels"].get(names.LABEL_HOLD), annotations.get(names.ANNOTATION_RECORDS)
+
+    def namespace_writes(self) -> object:
+        return self.admin.get(self.path).body["metadata"]["resourceVersion"]
+
+    def delivered(self, name: str) -> Delivered | None:
+        found = self._found(f"{self.path}/secrets/{name}")
+        if found is None:
+            return None
+        data = {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+        (owner,) = found["metadata"]["ownerReferences"]
+        return Delivered(
+            token=data["token"], generation=int(data["generation"]), owner=owner["uid"]
+        )
+
+    def events(self) -> Sequence[RecordedEvent]:
+        return [
+            RecordedEvent(
+                item["involvedObject"]["uid"],
+                item["reason"],
+                item["message"],
+                item["type"] == "Warning",
+            )
+            for item in self.admin.get(f"{self.path}/events").body["items"]
+        ]
+
+    @contextmanager
+    def unenforced(self, policy: str, *, missing: bool) -> Iterator[None]:
+        path = f"{_BINDINGS}/{policy}"
+        body = self.admin.get(path).body
+        if missing:
+            _ok(self.admin.delete(path))
+        else:
+            _ok(self.admin.patch(path, {"spec": {"validationActions": ["Audit"]}}))
+        try:
+            yield
+        finally:
+            if missing:
+                fresh = {key: body["metadata"][key] for key in ("name", "labels")}
+                _ok(self.admin.create(_BINDINGS, {**body, "metadata": fresh}))
+            else:
+                actions = body["spec"]["validationActions"]
+                _ok(self.admin.patch(path, {"spec": {"validationActions": actions}}))
+
+    def clear(self) -> None:
+        """Take away what a test left, whatever holds it."""
+        for kind in (VM, XR, RECORD):
+            for item in self.admin.get(self.all(kind)).body["items"]:
+                self._strike(f"{self.all(kind)}/{item['metadata']['name']}")
+        self.admin.delete(self.path)
+
+    def _make(self, kind: Kind, metadata: Object, *, terminating: bool = False) -> Object:
+        body = {"apiVersion": f"{kind[0]}/v1alpha1", "kind": kind[1], "metadata": metadata}
+        if terminating and not metadata.get("finalizers"):
+            metadata["finalizers"] = [FOREIGN_FINALIZER]
+        made = _ok(self.admin.create(self.all(kind), body)).body
+        if terminating:
+            _ok(self.admin.delete(f"{self.all(kind)}/{metadata['name']}"))
+        return made
+
+    def _strike(self, path: str) -> None:
+        self.admin.delete(path)
+        self.admin.patch(path, {"metadata": {"finalizers": None}})
+        wait_until(
+            lambda: self._found(path) is None,
+            timeout_s=_SERVED_TIMEOUT_S,
+            what=f"{path} is gone",
+        )
+
+    def _found(self, path: str) -> Object | None:
+        answer = self.admin.get(path)
+        return None if answer.status == 404 else _ok(answer).body
+
+
+def shared_control_plane(config: pytest.Config, folders: pytest.TempPathFactory) -> ControlPlane:
+    """Return the one control plane of a test session, with all that is ours on it.
+
+    Modules of different folders share it, which no fixture outside a common conftest can.
+    """
+    if _PLANE not in config.stash:
+        plane = ControlPlane.from_environment(folders.mktemp("cluster"))
+        plane.start()
+        config.add_cleanup(plane.stop)
+        _furnish(plane)
+        config.stash[_PLANE] = plane
+    return config.stash[_PLANE]
+
+
+@asynccontextmanager
+async def real_world(plane: ControlPlane) -> AsyncIterator[RealWorld]:
+    """Yield a namespace of its own; the gateway runs as the reconciler's account."""
+    client = await open_client(reconciler_kubeconfig(plane))
+    world = RealWorld(KubernetesGateway(client), Caller(plane.kubeconfig))
+    try:
+        yield world
+    finally:
+        world.clear()
+        await client.close()
+
+
+def reconciler_kubeconfig(plane: ControlPlane) -> Path:
+    """Return a kubeconfig with a token of the reconciler's own service account."""
+    return plane.service_account_kubeconfig("plexsphere-system", "provisioning-broker")
+
+
+def _furnish(plane: ControlPlane) -> None:
+    holding.apply_kinds(plane)
+    holding.apply_policies(plane, *(name.removeprefix("plexsphere-") for name in POLICIES))
+    realm = definition(REALM)
+    realm["spec"]["scope"] = "Cluster"
+    # On a cluster with Crossplane some of them are an XRD's.
+    for kind in (definition(VM), definition(XR), realm):
+        name = kind["metadata"]["name"]
+        if plane.cluster.get(kind["apiVersion"], kind["kind"], name) is None:
+            plane.apply(kind)
+    plane.apply(ROOT / "dev/cloud/providerconfig-crd.yaml")
+    admin = Caller(plane.kubeconfig)
+    paths = [f"/apis/{kind[0]}/v1alpha1/{kind[2]}" for kind in (VM, REALM, XR, RECORD)]
+    for path in (*paths, f"/apis/{PROVIDER_API}/providerconfigs"):
+        wait_until(
+            lambda path=path: admin.get(path).ok,  # type: ignore[misc]  # mypy cannot type a default in a lambda
+            timeout_s=_SERVED_TIMEOUT_S,
+            what=f"{path} is served",
+        )
+
+
+def _record(namespace: str, name: str) -> Object:
+    record = example(names.RECORD_KIND, name or f"web-{uuid4().hex[:10]}")
+    record["metadata"]["namespace"] = namespace
+    record["metadata"]["finalizers"] = [FOREIGN_FINALIZER, names.FINALIZER]
+    record["spec"]["declaration"]["xr"]["uid"] = str(uuid4())
+    return record
+
+
+def _xr(uid: str, name: str = "") -> XRReference:
+    name = name or f"web-{uuid4().hex[:10]}"
+    return XRReference(api_version=names.API_VERSION, kind=names.XR_KIND, name=name, uid=uid)
+
+
+def _ok(answer: Answer) -> Answer:
+    assert answer.ok, answer.message
+    return answer

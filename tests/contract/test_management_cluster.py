@@ -1,0 +1,458 @@
+"""What `ports.broker.ManagementCluster` promises."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from function.contract import names
+from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.broker.release import XRFacts
+from tests.contract.cluster_worlds import (
+    FOREIGN_FINALIZER,
+    POLICIES,
+    PROVIDER_API,
+    REALM,
+    ClusterWorld,
+    MemoryWorld,
+    provider_config,
+    real_world,
+    reference,
+    shared_control_plane,
+    token,
+)
+from tests.fakes.management_cluster import GONE, RecordedEvent
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture(params=["memory", pytest.param("kubernetes", marks=pytest.mark.integration)])
+async def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[ClusterWorld]:
+    if request.param == "memory":
+        yield MemoryWorld()
+        return
+    plane = shared_control_plane(request.config, tmp_path_factory)
+    async with real_world(plane) as real:
+        yield real
+
+
+class TestPolicies:
+    async def test_they_are_bound(self, world: ClusterWorld) -> None:
+        assert await world.cluster.hold_policies_bound()
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    @pytest.mark.parametrize("missing", [False, True], ids=["audit-only", "missing"])
+    async def test_each_needs_a_binding_that_denies(
+        self, world: ClusterWorld, policy: str, missing: bool
+    ) -> None:
+        with world.unenforced(policy, missing=missing):
+            assert not await world.cluster.hold_policies_bound()
+
+        assert await world.cluster.hold_policies_bound()
+
+
+class TestDefinitions:
+    async def test_a_served_namespaced_kind_is_no_problem(self, world: ClusterWorld) -> None:
+        assert await world.cluster.definition_problem(reference()) is None
+
+    async def test_a_cluster_scoped_kind_is(self, world: ClusterWorld) -> None:
+        problem = await world.cluster.definition_problem(reference(REALM))
+
+        assert problem is not None
+        assert "XRealm" in problem
+        assert "cluster-scoped" in problem
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            pytest.param({"kind": "XNothing"}, id="kind"),
+            pytest.param({"api_version": "blueprints.plexsphere.com/v9"}, id="version"),
+            pytest.param({"api_version": "nowhere.plexsphere.test/v1"}, id="group"),
+        ],
+    )
+    async def test_what_is_not_served_is(
+        self, world: ClusterWorld, changes: dict[str, str]
+    ) -> None:
+        problem = await world.cluster.definition_problem(reference().model_copy(update=changes))
+
+        assert problem is not None
+        assert "not served" in problem
+        assert all(value in problem for value in changes.values())
+
+
+class TestNamespaceHold:
+    async def test_it_is_held_with_the_count_of_its_records(self, world: ClusterWorld) -> None:
+        await world.cluster.hold_namespace(world.namespace, records=1)
+        await world.cluster.hold_namespace(world.namespace, records=3)
+
+        assert world.held() == ("true", "3")
+
+    async def test_it_is_let_go_at_zero(self, world: ClusterWorld) -> None:
+        await world.cluster.hold_namespace(world.namespace, records=1)
+
+        await world.cluster.hold_namespace(world.namespace, records=0)
+
+        assert world.held() == (None, None)
+
+    async def test_nothing_is_written_when_nothing_changes(self, world: ClusterWorld) -> None:
+        untouched = world.namespace_writes()
+        await world.cluster.hold_namespace(world.namespace, records=0)
+        assert world.namespace_writes() == untouched
+
+        await world.cluster.hold_namespace(world.namespace, records=2)
+        held = world.namespace_writes()
+        await world.cluster.hold_namespace(world.namespace, records=2)
+
+        assert held != untouched
+        assert world.namespace_writes() == held
+
+    async def test_an_absent_namespace_needs_no_hold(self, world: ClusterWorld) -> None:
+        await world.cluster.hold_namespace(f"absent-{uuid4().hex[:8]}", records=1)
+
+
+class TestTokenSecrets:
+    async def test_it_delivers_a_token_of_a_generation(self, world: ClusterWorld) -> None:
+        record, issued = world.new_record(), token(7)
+
+        await world.cluster.create_token_secret(record, name="web-g7", token=issued)
+
+        assert await world.cluster.token_secret_exists(world.namespace, "web-g7")
+        delivered = world.delivered("web-g7")
+        assert delivered is not None
+        assert delivered.token == issued.plaintext.reveal()
+        assert delivered.generation == 7
+        assert delivered.owner == record["metadata"]["uid"]
+
+    async def test_the_first_stays(self, world: ClusterWorld) -> None:
+        record, first = world.new_record(), token()
+        await world.cluster.create_token_secret(record, name="web-g1", token=first)
+
+        await world.cluster.create_token_secret(record, name="web-g1", token=token())
+
+        delivered = world.delivered("web-g1")
+        assert delivered is not None
+        assert delivered.token == first.plaintext.reveal()
+
+    async def test_one_of_an_earlier_record_of_that_name_gives_way(
+        self, world: ClusterWorld
+    ) -> None:
+        earlier, issued = world.new_record("web"), token()
+        await world.cluster.create_token_secret(earlier, name="web-g1", token=token())
+        world.remove_record(earlier)
+        record = world.new_record("web")
+
+        await world.cluster.create_token_secret(record, name="web-g1", token=issued)
+
+        delivered = world.delivered("web-g1")
+        assert delivered is not None
+        assert delivered.token == issued.plaintext.reveal()
+        assert delivered.owner == record["metadata"]["uid"]
+
+    async def test_it_is_deleted_once_and_for_all(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        await world.cluster.create_token_secret(record, name="web-g1", token=token())
+        await world.cluster.create_token_secret(record, name="web-g2", token=token(2))
+
+        await world.cluster.delete_token_secret(world.namespace, "web-g1")
+        await world.cluster.delete_token_secret(world.namespace, "web-g1")
+
+        assert not await world.cluster.token_secret_exists(world.namespace, "web-g1")
+        assert await world.cluster.token_secret_exists(world.namespace, "web-g2")
+
+    async def test_an_absent_one_does_not_exist(self, world: ClusterWorld) -> None:
+        assert not await world.cluster.token_secret_exists(world.namespace, "nobody-g1")
+
+
+class TestProviderConfigs:
+    async def test_a_free_name_has_no_holder(self, world: ClusterWorld) -> None:
+        manifest = provider_config(world.namespace)
+
+        assert await world.cluster.provider_config_holder(manifest) is None
+
+    async def test_the_first_credential_keeps_the_name(self, world: ClusterWorld) -> None:
+        first = provider_config(world.namespace, credential="acme")
+        second = provider_config(world.namespace, credential="other")
+        await world.cluster.ensure_provider_config(first)
+
+        await world.cluster.ensure_provider_config(first)
+        await world.cluster.ensure_provider_config(second)
+
+        assert await world.cluster.provider_config_holder(second) == "acme"
+
+    async def test_it_is_deleted_although_it_is_held(self, world: ClusterWorld) -> None:
+        manifest = provider_config(world.namespace)
+        await world.cluster.ensure_provider_config(manifest)
+
+        for _ in range(2):
+            await self._delete(world)
+
+        assert await world.cluster.provider_config_holder(manifest) is None
+
+    async def test_somebody_else_keeps_theirs(self, world: ClusterWorld) -> None:
+        manifest = provider_config(world.namespace)
+        world.new_provider_config("generic", {})
+
+        await world.cluster.ensure_provider_config(manifest)
+        await self._delete(world)
+
+        assert await world.cluster.provider_config_holder(manifest) == "somebody else"
+
+    async def test_where_its_kind_is_not_served_there_is_none(self, world: ClusterWorld) -> None:
+        api = "nowhere.plexsphere.test/v1"
+        manifest = provider_config(world.namespace, api=api)
+
+        await world.cluster.ensure_provider_config(manifest)
+        await self._delete(world, api=api)
+
+        assert await world.cluster.provider_config_holder(manifest) is None
+
+    async def _delete(self, world: ClusterWorld, api: str = PROVIDER_API) -> None:
+        await world.cluster.delete_provider_config(
+            api_version=api, namespace=world.namespace, name="generic"
+        )
+
+    async def test_holders_are_told_by_the_annotation(self, world: ClusterWorld) -> None:
+        world.new_provider_config("generic", {ANNOTATION_CREDENTIAL: "theirs"})
+
+        holder = await world.cluster.provider_config_holder(provider_config(world.namespace))
+
+        assert holder == "theirs"
+
+
+CROSSPLANE = names.CROSSPLANE_FINALIZER
+
+
+class TestXRFacts:
+    @pytest.mark.parametrize(
+        ("state", "facts"),
+        [
+            pytest.param({"finalizers": [CROSSPLANE]}, (False, True, False), id="composing"),
+            pytest.param({}, (False, False, False), id="not-yet-composing"),
+            pytest.param(
+                {"finalizers": [CROSSPLANE], "terminating": True}, (True, True, False), id="going"
+            ),
+            pytest.param(
+                {"finalizers": [FOREIGN_FINALIZER], "terminating": True},
+                (True, False, False),
+                id="let-go",
+            ),
+            pytest.param(
+                {"finalizers": [CROSSPLANE], "paused": "true"}, (False, True, True), id="paused"
+            ),
+            pytest.param(
+                {"finalizers": [CROSSPLANE], "paused": "false"}, (False, True, False), id="resumed"
+            ),
+        ],
+    )
+    async def test_they_are_what_stands(
+        self, world: ClusterWorld, state: dict[str, Any], facts: tuple[bool, bool, bool]
+    ) -> None:
+        xr = world.new_xr(**state)
+
+        found = await world.cluster.get_xr_facts(xr, world.namespace)
+
+        terminating, composing, paused = facts
+        assert found == XRFacts(
+            exists=True, terminating=terminating, composing_finalizer=composing, paused=paused
+        )
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            pytest.param({"uid": "another"}, id="uid"),
+            pytest.param({"name": "another"}, id="name"),
+            pytest.param({"kind": "XNothing"}, id="kind"),
+            pytest.param({"api_version": "nowhere.plexsphere.test/v1"}, id="group"),
+        ],
+    )
+    async def test_another_one_is_not_it(
+        self, world: ClusterWorld, changes: dict[str, str]
+    ) -> None:
+        xr = world.new_xr(finalizers=[CROSSPLANE], terminating=True, paused="true")
+
+        found = await world.cluster.get_xr_facts(xr.model_copy(update=changes), world.namespace)
+
+        assert found == GONE
+
+
+class TestSubstrates:
+    async def test_what_is_not_there_is_none(self, world: ClusterWorld) -> None:
+        unserved = reference().model_copy(update={"kind": "XNothing"})
+
+        assert await world.cluster.get_object(reference(), world.namespace) is None
+        assert await world.cluster.get_object(unserved, world.namespace) is None
+
+    @pytest.mark.parametrize("terminating", [False, True])
+    async def test_one_is_seen_as_it_stands(self, world: ClusterWorld, terminating: bool) -> None:
+        substrate = reference()
+        uid = world.compose(substrate, terminating=terminating)
+
+        found = await world.cluster.get_object(substrate, world.namespace)
+
+        assert found is not None
+        assert (found.uid, found.terminating, found.released) == (uid, terminating, False)
+
+    async def test_it_is_released_once_and_for_all(self, world: ClusterWorld) -> None:
+        substrate = reference()
+        uid = world.compose(substrate)
+
+        await world.cluster.release(substrate, world.namespace, uid=uid)
+        await world.cluster.release(substrate, world.namespace, uid=uid)
+
+        found = await world.cluster.get_object(substrate, world.namespace)
+        assert found is not None
+        assert (found.uid, found.terminating, found.released) == (uid, False, True)
+
+    async def test_another_under_its_name_is_never_released(self, world: ClusterWorld) -> None:
+        substrate = reference()
+        earlier = world.compose(substrate)
+        world.remove(substrate)
+        uid = world.compose(substrate)
+
+        with pytest.raises(StaleAggregateError):
+            await world.cluster.release(substrate, world.namespace, uid=earlier)
+
+        found = world.live(substrate)
+        assert found is not None
+        assert (found.uid, found.released) == (uid, False)
+
+    async def test_what_is_gone_is_not_released(self, world: ClusterWorld) -> None:
+        unserved = reference().model_copy(update={"kind": "XNothing"})
+
+        for gone in (reference(), unserved):
+            with pytest.raises(StaleAggregateError):
+                await world.cluster.release(gone, world.namespace, uid=str(uuid4()))
+
+        assert await world.cluster.get_object(unserved, world.namespace) is None
+
+    async def test_it_is_deleted_although_it_is_held(self, world: ClusterWorld) -> None:
+        substrate = reference()
+        uid = world.compose(substrate)
+
+        await world.cluster.delete_object(substrate, world.namespace, uid=uid)
+        await world.cluster.delete_object(substrate, world.namespace, uid=uid)
+
+        found = await world.cluster.get_object(substrate, world.namespace)
+        assert found is None or found.terminating
+
+    async def test_another_under_its_name_is_never_deleted(self, world: ClusterWorld) -> None:
+        substrate = reference()
+        earlier = world.compose(substrate)
+        world.remove(substrate)
+        uid = world.compose(substrate)
+
+        await world.cluster.delete_object(substrate, world.namespace, uid=earlier)
+
+        found = world.live(substrate)
+        assert found is not None
+        assert (found.uid, found.terminating) == (uid, False)
+
+    async def test_what_is_gone_is_deleted(self, world: ClusterWorld) -> None:
+        unserved = reference().model_copy(update={"kind": "XNothing"})
+
+        await world.cluster.delete_object(reference(), world.namespace, uid=str(uuid4()))
+        await world.cluster.delete_object(unserved, world.namespace, uid=str(uuid4()))
+
+
+class TestStatus:
+    async def test_it_is_replaced_whole_and_the_spec_stays(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        first = {"phase": "Pending", "xrName": "pr-1", "bootstrap": {"state": "Issued"}}
+        await world.cluster.write_status(record, first)
+
+        await world.cluster.write_status(record, {"phase": "Ready", "substrate": "Present"})
+        await world.cluster.write_status(record, {"phase": "Ready", "substrate": "Present"})
+
+        found = world.live_record(record)
+        assert found is not None
+        assert found["status"] == {"phase": "Ready", "substrate": "Present"}
+        assert found["spec"] == record["spec"]
+        assert found["metadata"]["finalizers"] == record["metadata"]["finalizers"]
+
+    async def test_another_record_under_the_name_keeps_its_own(self, world: ClusterWorld) -> None:
+        earlier = world.new_record()
+        world.remove_record(earlier)
+        record = world.new_record(earlier["metadata"]["name"])
+        await world.cluster.write_status(record, {"phase": "Pending"})
+
+        with pytest.raises(StaleAggregateError):
+            await world.cluster.write_status(earlier, {"phase": "Deleted"})
+
+        found = world.live_record(record)
+        assert found is not None
+        assert found["status"] == {"phase": "Pending"}
+
+    async def test_a_record_that_is_gone_has_none(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        world.remove_record(record)
+
+        with pytest.raises(StaleAggregateError):
+            await world.cluster.write_status(record, {"phase": "Deleted"})
+
+        assert world.live_record(record) is None
+
+
+class TestFinalizer:
+    async def test_ours_goes_and_the_foreign_stays(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+
+        await world.cluster.remove_finalizer(record)
+        await world.cluster.remove_finalizer(record)
+
+        found = world.live_record(record)
+        assert found is not None
+        assert found["metadata"]["finalizers"] == [FOREIGN_FINALIZER]
+
+    async def test_another_record_under_the_name_keeps_its_own(self, world: ClusterWorld) -> None:
+        earlier = world.new_record()
+        world.remove_record(earlier)
+        record = world.new_record(earlier["metadata"]["name"])
+
+        await world.cluster.remove_finalizer(earlier)
+
+        found = world.live_record(record)
+        assert found is not None
+        assert names.FINALIZER in found["metadata"]["finalizers"]
+
+    async def test_a_record_that_is_gone_needs_none_removed(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        world.remove_record(record)
+
+        await world.cluster.remove_finalizer(record)
+
+        assert world.live_record(record) is None
+
+
+class TestEvents:
+    async def test_one_is_recorded_once_on_the_record_and_its_xr(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+
+        for _ in range(2):
+            await world.cluster.record_event(record, reason="Enrolling", message="it boots")
+
+        uids = (record["metadata"]["uid"], record["spec"]["declaration"]["xr"]["uid"])
+        expected = [RecordedEvent(uid, "Enrolling", "it boots", False) for uid in uids]
+        assert sorted(world.events()) == sorted(expected)
+
+    async def test_a_warning_is_one(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+
+        await world.cluster.record_event(record, reason="Failed", message="no", warning=True)
+
+        assert [event.warning for event in world.events()] == [True, True]
+
+    async def test_what_differs_is_another_one(self, world: ClusterWorld) -> None:
+        one, other = world.new_record(), world.new_record()
+
+        await world.cluster.record_event(one, reason="Failed", message="quota")
+        await world.cluster.record_event(one, reason="Failed", message="image")
+        await world.cluster.record_event(one, reason="Ready", message="quota")
+        await world.cluster.record_event(other, reason="Failed", message="quota")
+
+        assert len(world.events()) == 8

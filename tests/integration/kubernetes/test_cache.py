@@ -1,0 +1,331 @@
+"""The list-and-watch cache over API servers that break, and over a real one."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from itertools import pairwise
+
+import pytest
+
+from dev.controlplane import ControlPlane
+from dev.process import free_port
+from function.contract import names
+from reconciler.adapters.kubernetes import cache
+from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.cluster import open_client
+from tests.contract.cluster_worlds import RealWorld, reconciler_kubeconfig
+from tests.integration.kubernetes.conftest import Followed, client_of, following, until
+from tests.integration.kubernetes.stand_in import Fault, StandIn
+
+pytestmark = pytest.mark.integration
+
+ALL_BUT_LOST = [429, 500, 503, Fault.ENDED, Fault.DROPPED, Fault.FAILED]
+"""After these the version that was heard last still holds."""
+
+LOST = [410, Fault.EXPIRED, Fault.MALFORMED, Fault.SHAPELESS, Fault.NAMELESS]
+"""After these only a new list helps."""
+
+FIRST_S = 0.05
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "BACKOFF_FIRST_S", FIRST_S)
+
+
+async def test_a_list_of_several_pages_is_one_list(server: StandIn, followed: Followed) -> None:
+    server.page = 2
+    things = {name: server.put(name) for name in "abcde"}
+
+    await followed.settled(**_versions(things))
+
+    assert sorted(followed.names) == list("abcde")
+    assert len(server.lists) == 3
+
+
+async def test_every_change_is_heard(server: StandIn, followed: Followed) -> None:
+    server.put("a")
+    await until(lambda: server.streams)
+    followed.heard.clear()
+
+    server.put("b")
+    changed = server.put("a")
+    server.put("c")
+    server.delete("b")
+    await until(lambda: len(followed.heard) == 4)
+
+    assert followed.names == ["b", "a", "c", "b"]
+    assert followed.cache.get(("shop", "a")) == changed
+    assert followed.cache.get(("shop", "b")) is None
+    assert set(followed.versions()) == {"a", "c"}
+
+
+async def test_a_bookmark_saves_a_list_and_is_no_change(
+    server: StandIn, followed: Followed
+) -> None:
+    server.put("a")
+    await until(lambda: server.streams)
+    version = server.bookmark()
+    await until(lambda: server.told == version)
+
+    server.compact()
+    server.cut()
+    await until(lambda: len(server.watches) == 2)
+    server.put("b")
+    await until(lambda: "b" in followed.names)
+
+    assert server.watches[-1].version == version
+    assert followed.names == ["a", "b"]
+    assert len(server.lists) == 1
+
+
+@pytest.mark.parametrize("fault", ALL_BUT_LOST, ids=str)
+async def test_a_watch_goes_on_from_the_last_version(
+    server: StandIn, client: KubernetesClient, fault: int | Fault
+) -> None:
+    kept = server.put("kept")
+    server.break_watches(fault, fault)
+
+    async with following(client) as followed:
+        await until(lambda: len(server.watches) == 2)
+        missed = server.put("missed")
+        await followed.settled(**_versions({"kept": kept, "missed": missed}))
+
+    assert sorted(followed.names) == ["kept", "missed"]
+    assert len(server.lists) == 1
+    assert {watch.version for watch in server.watches[:2]} <= {101, 102}
+
+
+@pytest.mark.parametrize("fault", LOST, ids=str)
+async def test_a_lost_watch_lists_anew(
+    server: StandIn, client: KubernetesClient, fault: int | Fault
+) -> None:
+    kept = server.put("kept")
+    server.break_watches(fault)
+
+    async with following(client) as followed:
+        await until(lambda: server.streams)
+        added = server.put("added")
+        await followed.settled(**_versions({"kept": kept, "added": added}))
+
+    assert sorted(followed.names) == ["added", "kept"]
+    assert len(server.lists) == 2
+
+
+async def test_what_was_missed_is_found_by_the_new_list(
+    server: StandIn, client: KubernetesClient
+) -> None:
+    same, changed = server.put("same"), server.put("changed")
+    server.put("deleted")
+    again = server.put("again")
+    server.watch_faults = itertools.chain([Fault.DROPPED], itertools.repeat(429, 2), [None])
+
+    async with following(client) as followed:
+        await until(lambda: len(server.watches) >= 2)
+        followed.heard.clear()
+        changed = server.put("changed")
+        server.delete("deleted")
+        server.delete("again")
+        recreated = server.put("again")
+        added = server.put("added")
+        server.compact()
+        await followed.settled(
+            **_versions({"same": same, "changed": changed, "again": recreated, "added": added})
+        )
+
+    assert sorted(followed.names) == ["added", "again", "changed", "deleted"]
+    found = followed.cache.get(("shop", "again"))
+    assert found is not None
+    assert found["metadata"]["uid"] != again["metadata"]["uid"]
+
+
+async def test_a_list_that_expires_between_pages_starts_over(
+    server: StandIn, client: KubernetesClient
+) -> None:
+    server.page = 2
+    things = {name: server.put(name) for name in "abc"}
+    server.break_pages(None, 410)
+
+    async with following(client) as followed:
+        await followed.settled(**_versions(things))
+
+    assert sorted(followed.names) == list("abc")
+    assert len(server.lists) == 4
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+async def test_a_list_that_fails_is_tried_again(
+    server: StandIn, client: KubernetesClient, status: int
+) -> None:
+    thing = server.put("a")
+    server.break_pages(status, status)
+
+    async with following(client) as followed:
+        await followed.settled(**_versions({"a": thing}))
+
+    assert len(server.lists) == 3
+
+
+@pytest.mark.parametrize("fault", [*ALL_BUT_LOST, *LOST], ids=str)
+async def test_watches_that_always_fail_are_asked_for_less_and_less(
+    server: StandIn, client: KubernetesClient, fault: int | Fault
+) -> None:
+    server.put("a")
+    server.watch_faults = itertools.repeat(fault)
+
+    async with following(client):
+        await until(lambda: len(server.watches) == 4)
+
+    _assert_growing([watch.at for watch in server.watches])
+    assert len(server.lists) == (4 if fault in LOST else 1)
+
+
+async def test_lists_that_always_fail_are_asked_for_less_and_less(
+    server: StandIn, client: KubernetesClient
+) -> None:
+    server.page_faults = itertools.repeat(500)
+
+    async with following(client) as followed:
+        await until(lambda: len(server.lists) == 4)
+        assert not followed.cache.synced
+
+    _assert_growing([page.at for page in server.lists])
+    assert server.watches == []
+
+
+async def test_a_stream_that_ends_at_every_event_is_no_busy_loop(
+    server: StandIn, client: KubernetesClient
+) -> None:
+    server.watch_faults = itertools.repeat(Fault.ENDED)
+
+    async with following(client) as followed:
+        for name in "abcd":
+            server.put(name)
+            await until(lambda name=name: name in followed.names)  # type: ignore[misc]  # mypy cannot type a default in a lambda
+
+    gaps = [after.at - before.at for before, after in pairwise(server.watches)]
+    assert min(gaps) >= FIRST_S * 0.5
+
+
+async def test_a_version_that_leads_nowhere_is_doubted(
+    server: StandIn, client: KubernetesClient
+) -> None:
+    server.watch_faults = itertools.chain(
+        itertools.repeat(500, cache.WATCHES_MAX), itertools.repeat(None)
+    )
+
+    async with following(client):
+        await until(lambda: server.streams)
+
+    assert len(server.lists) == 2
+
+
+async def test_an_outage_of_hours_is_survived(
+    server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "BACKOFF_MAX_S", 0.0)
+    logging.getLogger(cache.__name__).setLevel(logging.ERROR)
+    failures = 1030
+    server.page_faults = itertools.chain(itertools.repeat(503, failures), itertools.repeat(None))
+    thing = server.put("a")
+
+    async with following(client) as followed:
+        await followed.settled(**_versions({"a": thing}))
+
+    logging.getLogger(cache.__name__).setLevel(logging.NOTSET)
+    assert len(server.lists) == failures + 1
+
+
+async def test_a_server_that_comes_late_and_comes_again_is_followed(server: StandIn) -> None:
+    port = free_port()
+    first = server.put("first")
+
+    async with client_of(f"http://127.0.0.1:{port}") as client, following(client) as followed:
+        assert not followed.cache.synced
+        async with server.listening(port):
+            await followed.settled(**_versions({"first": first}))
+            await until(lambda: server.streams)
+        second = server.put("second")
+        async with server.listening(port):
+            await followed.settled(**_versions({"first": first, "second": second}))
+
+    assert followed.names == ["first", "second"]
+    assert len(server.lists) == 1
+
+
+async def test_a_silent_stream_is_given_up(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, client: KubernetesClient
+) -> None:
+    monkeypatch.setattr("reconciler.adapters.kubernetes.client.WATCH_SILENCE_S", 0.1)
+    server.put("a")
+
+    async with following(client):
+        await until(lambda: len(server.watches) == 2)
+
+    assert len(server.lists) == 1
+    assert [watch.version for watch in server.watches] == [101, 101]
+
+
+async def test_more_objects_than_are_allowed_are_not_taken_for_all(
+    server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "PAGES_MAX", 2)
+    server.page = 1
+    for name in "abc":
+        server.put(name)
+
+    async with following(client) as followed:
+        await until(lambda: len(server.lists) >= 4)
+        assert not followed.cache.synced
+
+    assert followed.heard == []
+
+
+async def test_the_view_outlives_a_new_list(server: StandIn, client: KubernetesClient) -> None:
+    server.put("a")
+    server.break_watches(410)
+
+    async with following(client) as followed:
+        view = followed.cache.items()
+        await until(lambda: server.streams)
+        server.put("b")
+        await until(lambda: len(view) == 2)
+
+    assert len(server.lists) == 2
+
+
+async def test_a_real_server_is_followed(
+    control_plane: ControlPlane, real: RealWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "PAGE", 2)
+    before = [real.new_record() for _ in range(5)]
+    path = f"/apis/{names.API_VERSION}/namespaces/{real.namespace}/provisioningrecords"
+    client = await open_client(reconciler_kubeconfig(control_plane))
+
+    async with following(client, path) as followed:
+        await until(lambda: len(followed.cache.items()) == 5)
+        await real.cluster.write_status(before[0], {"phase": "Ready"})
+        real.remove_record(before[1])
+        after = real.new_record()
+        await until(lambda: _key(after) in followed.cache.items())
+        await until(lambda: _key(before[1]) not in followed.cache.items())
+
+        live = {_key(item): item for item in real.admin.get(path).body["items"]}
+        await until(lambda: dict(followed.cache.items()) == live)
+        assert {_key(item) for item in (*before, after)} <= set(followed.heard)
+    await client.close()
+
+
+def _versions(things: dict[str, dict[str, dict[str, str]]]) -> dict[str, str]:
+    return {name: thing["metadata"]["resourceVersion"] for name, thing in things.items()}
+
+
+def _key(item: dict[str, dict[str, str]]) -> tuple[str, str]:
+    return item["metadata"]["namespace"], item["metadata"]["name"]
+
+
+def _assert_growing(times: list[float]) -> None:
+    """Assert that the n-th pause is at least half of what doubling allows."""
+    for number, (before, after) in enumerate(pairwise(times), start=1):
+        assert after - before >= FIRST_S * 2**number * 0.5
