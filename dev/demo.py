@@ -94,7 +94,7 @@ class Demo:
         machines = self._cluster.list(
             "cloud.demo.plexsphere.com/v1alpha1", "Machine", self._namespace
         )
-        for machine in machines:
+        for machine in [item for item in machines if item["metadata"]["name"] == self._xr_name]:
             state = ((machine.get("status") or {}).get("atProvider") or {}).get("state", "-")
             lines.append(_line(f"   └─ Machine [{state}]", machine, "Ready"))
         return lines
@@ -118,6 +118,8 @@ class Demo:
             ]
         )
         self._say("What happened, as Postgres, the cloud and the API server recorded it")
+        ours = (self._xr_name, self._xr_metadata()["name"])
+        told = [fact for fact in told if fact.subject in ours]
         start = told[0].at
         for fact in told:
             offset = (fact.at - start).total_seconds()
@@ -153,11 +155,14 @@ class Demo:
         )
 
     def _records(self) -> list[dict[str, Any]]:
-        return self._cluster.list(API, "ProvisioningRecord", self._namespace)
+        name = self._xr_metadata()["name"]
+        found = self._cluster.list(API, "ProvisioningRecord", self._namespace)
+        return [item for item in found if item["spec"]["declaration"]["xr"]["name"] == name]
 
     def _substrates(self) -> list[dict[str, Any]]:
         api = "blueprints.plexsphere.com/v1alpha1"
-        return self._cluster.list(api, "XGenericVM", self._namespace)
+        found = self._cluster.list(api, "XGenericVM", self._namespace)
+        return [item for item in found if item["metadata"]["name"] == self._xr_name]
 
     def _say(self, text: str) -> None:
         print(f"\n== {text}", flush=True)

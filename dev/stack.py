@@ -49,7 +49,6 @@ class Stack:
         run_dir: logs, kubeconfigs, data; made when missing.
         report: gets a line per step.
         env: overrides the reconciler's settings.
-        policies: False leaves the admission policies out, for negative controls.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class Stack:
         *,
         report: Report,
         env: Mapping[str, str] | None = None,
-        policies: bool = True,
     ) -> None:
         self.run_dir = run_dir.absolute()
         self.report = report
@@ -70,7 +68,6 @@ class Stack:
         self.function_port = free_port()
         self.crossplane: Crossplane | None = None
         self._env = dict(env or {})
-        self._policies = policies
         self._reconciler: Child | None = None
         self._starts = 0
 
@@ -96,8 +93,7 @@ class Stack:
         self.postgres.start()
         self._start_crossplane()
         self.report("installing kinds, rights and policies")
-        deploy = DEPLOY if self._policies else DEPLOY[:-1]
-        self.plane.apply(*(ROOT / part for part in (*deploy, *CLOUD)))
+        self.plane.apply(*(ROOT / part for part in (*DEPLOY, *CLOUD)))
         self._start_functions()
         self.plane.apply(*(ROOT / part for part in DEFINITIONS))
         self._start_cloud()

@@ -92,7 +92,9 @@ def declare(request: Request) -> Outcome:
         ContractError: The step's input is unreadable.
     """
     step = reading.parsed(DeclareInput, request.step, "input")
-    record = reading.record(request.resources.get(names.RESOURCE_RECORD))
+    record = reading.record(
+        request.resources.get(names.RESOURCE_RECORD), request.lookup(pipeline.REQUIRE_RECORD)
+    )
     substrate = request.resources.get(names.RESOURCE_SUBSTRATE)
     objects = _Objects(
         blueprint=request.lookup(_BLUEPRINT),

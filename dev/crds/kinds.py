@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
+from dev.crds import networks
 from function.contract import catalog, parameters, record, tenancy
 
 Overlay = Mapping[str, Any]
@@ -215,30 +216,6 @@ CREDENTIAL: Final = Kind(
     overlays={"spec.cloudRef": IMMUTABLE, "spec.projects": SET},
 )
 
-# Library functions for addresses need Kubernetes 1.31; the floor is 1.30.
-_HOST_BITS_V4: Final = (
-    r"!self.matches('^[0-9]{1,3}([.][0-9]{1,3}){3}/[0-9]+$') || [0, 1, 2, 3].all(i, "
-    "int(self.split('/')[0].split('.')[i]) % [1, 2, 4, 8, 16, 32, 64, 128, 256]["
-    "int(self.split('/')[1]) >= 8 * (i + 1) ? 0 : "
-    "int(self.split('/')[1]) <= 8 * i ? 8 : 8 * (i + 1) - int(self.split('/')[1])] == 0)"
-)
-
-_HEAD: Final = "self.split('/')[0].split('::')[0].split(':')"
-_TAIL: Final = "self.split('/')[0].split('::')[1].split(':')"
-_GROUP: Final = (
-    f"(n / 4 < {_HEAD}.size() ? {_HEAD}[n / 4] : "
-    f"n / 4 >= 8 - {_TAIL}.size() ? {_TAIL}[n / 4 - 8 + {_TAIL}.size()] : '0')"
-)
-"""Hex digits of the group that holds nibble n; the groups that `::` stands for are zero."""
-
-_HOST_BITS_V6: Final = (
-    "!self.matches('^[0-9a-fA-F:]+/[0-9]+$') || "
-    f"{list(range(32))}.all(n, '0123456789abcdef'.indexOf("
-    f"('000' + {_GROUP}).lowerAscii().charAt({_GROUP}.size() - 1 + n % 4)) % "
-    "[1, 2, 4, 8, 16][int(self.split('/')[1]) >= 4 * (n + 1) ? 0 : "
-    "int(self.split('/')[1]) <= 4 * n ? 4 : 4 * (n + 1) - int(self.split('/')[1])] == 0)"
-)
-
 DOMAIN: Final = Kind(
     name="Domain",
     scope="Cluster",
@@ -256,12 +233,7 @@ DOMAIN: Final = Kind(
             "format": "cidr",
             "x-kubernetes-validations": [
                 {"rule": "self == oldSelf", "message": "is immutable"},
-                {
-                    "rule": "!self.matches(':.*[.]')",
-                    "message": "must not hold an IPv4 address inside an IPv6 one",
-                },
-                {"rule": _HOST_BITS_V4, "message": "must not have host bits set"},
-                {"rule": _HOST_BITS_V6, "message": "must not have host bits set"},
+                *networks.RULES,
             ],
         }
     },

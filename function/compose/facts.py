@@ -133,11 +133,13 @@ class Record:
     Attributes:
         status: Its status, as far as it is readable.
         unreadable: What of its status is not, or None; a newer reconciler may have written it.
+        found: It was looked up by its name: this XR does not compose it (yet).
     """
 
     raw: Raw = field(repr=False)
     status: RecordStatus
     unreadable: ContractError | None = None
+    found: bool = False
 
     @property
     def terminating(self) -> bool:
@@ -153,7 +155,7 @@ class Facts:
         resource: The composed resource's name, part of the record's key.
         declared: What the user declared, resolved, or why it cannot be.
         blueprint: The blueprint at hand, or None.
-        record: The observed record, or None.
+        record: The record, observed or else found by its name, or None.
         substrate: The observed substrate, or None.
         sought: The substrate looked up by name, for adoption.
         token: The token of the Secret that the record names, or None.
@@ -178,6 +180,11 @@ class Facts:
         held = None if self.record is None else metadata(self.record.raw).get("name")
         if isinstance(held, str):
             return held
+        return self.record_key
+
+    @property
+    def record_key(self) -> str:
+        """The name that this resource's record gets: the same for an XR applied again."""
         group = names.group_of(self.xr.api_version)
         return names.record_name(
             group=group, kind=self.xr.kind, name=self.xr.name, resource=self.resource

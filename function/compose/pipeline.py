@@ -39,6 +39,7 @@ from function.contract.record import (
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import BootstrapState, MeshRole, Phase, SubstrateState
 
+REQUIRE_RECORD: Final = "record"
 REQUIRE_TOKEN: Final = "token"  # noqa: S105 - a requirement's name
 REQUIRE_SUBSTRATE: Final = "substrate"
 
@@ -239,9 +240,18 @@ def _ttl(facts: Facts, judged: Judged) -> Ttl:
 
 def _requirements(facts: Facts) -> dict[str, Requirement]:
     """What is needed beside the input's own, from nothing but what is observed."""
-    if facts.preview or not substrate.adoptable(facts):
-        return {}
     found: dict[str, Requirement] = {}
+    if facts.preview or facts.xr.project_id is None:
+        return found
+    if facts.record is None or facts.record.found:
+        found[REQUIRE_RECORD] = Requirement(
+            api_version=names.API_VERSION,
+            kind=names.RECORD_KIND,
+            name=facts.record_key,
+            namespace=facts.xr.namespace,
+        )
+    if not substrate.adoptable(facts):
+        return found
     what = substrate.reference(facts)
     if what is not None:
         found[REQUIRE_SUBSTRATE] = Requirement(

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from function.compose.facts import COUNT, XR, Raw, Record, Token, mapping, metadata, status
+from function.compose.facts import COUNT, XR, Lookup, Raw, Record, Token, mapping, metadata, status
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
@@ -40,22 +40,33 @@ def xr(raw: Raw) -> XR:
     )
 
 
-def record(raw: Raw | None) -> Record | None:
-    """Return the observed record, or None without one.
+def record(observed: Raw | None, sought: Lookup) -> Record | None:
+    """Return the record, or None without one.
 
     The reconciler is upgraded on its own, so a field of its status that this version cannot
     read is left out and told, and the others are read.
+
+    Args:
+        observed: The one that the XR composes.
+        sought: The one looked up by its name: an XR applied again adopts what the one
+            before it left, from its first run on.
     """
+    raw = sought.raw if observed is None else observed
     if raw is None:
         return None
-    written, where = status(raw), "ProvisioningRecord.status"
+    written, unreadable = status(raw), None
     try:
-        return Record(raw=raw, status=RecordStatus.model_validate(written))
+        RecordStatus.model_validate(written)
     except ValidationError as error:
-        unreadable = _fault(error, where, Reason.STATUS_UNREADABLE)
+        unreadable = _fault(error, "ProvisioningRecord.status", Reason.STATUS_UNREADABLE)
         fields = {str(fault["loc"][0]) for fault in error.errors(include_input=False)}
-    rest = {name: value for name, value in written.items() if name not in fields}
-    return Record(raw=raw, status=RecordStatus.model_validate(rest), unreadable=unreadable)
+        written = {name: value for name, value in written.items() if name not in fields}
+    return Record(
+        raw=raw,
+        status=RecordStatus.model_validate(written),
+        unreadable=unreadable,
+        found=observed is None,
+    )
 
 
 def token(secret: Raw | None) -> Token | None:

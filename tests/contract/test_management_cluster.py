@@ -280,6 +280,18 @@ class TestXRFacts:
 
         assert found == GONE
 
+    async def test_an_empty_uid_stands_for_whichever_has_the_name(
+        self, world: ClusterWorld
+    ) -> None:
+        xr = world.new_xr(finalizers=[CROSSPLANE])
+        anybody = xr.model_copy(update={"uid": ""})
+        nobody = anybody.model_copy(update={"name": "nobody"})
+
+        found = await world.cluster.get_xr_facts(anybody, world.namespace)
+
+        assert found == await world.cluster.get_xr_facts(xr, world.namespace) != GONE
+        assert await world.cluster.get_xr_facts(nobody, world.namespace) == GONE
+
 
 class TestSubstrates:
     async def test_what_is_not_there_is_none(self, world: ClusterWorld) -> None:

@@ -131,7 +131,7 @@ def test_a_credential_of_another_project_is_refused_until_it_is_allowed(
     _refused(refused, "CredentialNotAllowed", "spec.cloudCredentialRef.name")
     _credential(stack, projects=["shop"])
     wait_for(
-        lambda: condition_of(refused.xr(), "Admitted").get("reason") != "CredentialNotAllowed",
+        lambda: condition_of(refused.xr(), "Admitted").get("status") == "True",
         "the credential allowed",
     )
 

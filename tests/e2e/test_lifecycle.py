@@ -64,6 +64,7 @@ def test_an_orphaned_record_keeps_everything_until_it_is_deleted(
     assert machine is not None
     assert left is not None
     assert left["metadata"]["uid"] == machine["metadata"]["uid"]
+    node.assert_untouched(handle)
 
     node.delete_record()
 
@@ -126,6 +127,30 @@ def _replaced(node: Node, old: str, handle: str, *, registered: bool) -> str:
     return fresh
 
 
+@pytest.mark.parametrize("way", ["Background", "Foreground", "by-hand"])
+def test_a_deletion_that_meets_the_creating_run_leaves_nothing(
+    make_node: MakeNode, way: str
+) -> None:
+    node = make_node(composition=delayed(max(DELAYS))).apply()
+    handle = wait_for(node.handle, "acceptance")
+
+    if way == "by-hand":
+        node.delete_record()
+        wait_for(lambda: node.handle() not in ("", handle), "a new id", timeout_s=REPLACED_S)
+        node.delete(propagation="Background")
+        fresh = node.handle()
+        node.until_gone(fresh)
+        node.assert_aggregate_deleted(fresh)
+    else:
+        node.delete(propagation=way)
+
+    node.until_gone(handle)
+    node.assert_aggregate_deleted(handle)
+    told = [fact.what for fact in node.facts(handle) if fact.source == "cloud"]
+    assert told.count("created") <= 1
+    assert told.count("created") == told.count("deleted")
+
+
 def test_an_xr_applied_again_adopts_what_its_orphaning_left(make_node: MakeNode) -> None:
     node = make_node().apply()
     handle = node.until_ready()
@@ -146,6 +171,9 @@ def test_an_xr_applied_again_adopts_what_its_orphaning_left(make_node: MakeNode)
     assert again["metadata"]["uid"] == machine["metadata"]["uid"]
     assert again["spec"] == machine["spec"]
     wait_for(lambda: condition_of(node.record(), "Orphaned").get("status") == "False", "owned")
+    node.assert_untouched(handle)
+    events = [fact.what for fact in node.facts(handle) if fact.source == "event"]
+    assert events == ["broker.ProvisionedResourceRequested", "broker.ProvisionedResourceReady"]
     node.delete(propagation="Background")
     node.until_gone(handle)
     node.assert_ordered(handle, registered=True)

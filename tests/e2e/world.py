@@ -179,6 +179,14 @@ class Node:
         assert self.substrate(handle) is None
         assert self.machine(handle) is None
 
+    def assert_untouched(self, handle: str) -> None:
+        """Assert that neither the mesh nor the cloud nor the API was asked to end anything."""
+        for found in (self.substrate(handle), self.machine(handle)):
+            assert found is not None
+            assert "deletionTimestamp" not in found["metadata"]
+        told = {fact.what for fact in self.facts(handle)}
+        assert not told & {"deregistered", "delete-requested", "token revoked"}
+
     def explain(self) -> str:
         """Say what the objects themselves say."""
         return " ".join(
@@ -204,10 +212,9 @@ class Node:
         out = facts.first(told, "mesh", done, handle)
         assert out is not None, told
         assert out.at < going.at, told
-        gone = facts.first(told, "api", "delete xgenericvms 200 by crossplane", handle)
-        ours = facts.first(told, "api", "delete xgenericvms 200 by provisioning-broker", handle)
-        for deletion in (gone, ours):
-            assert deletion is None or out.at < deletion.at, told
+        deletions = [fact for fact in told if fact.what.startswith("delete xgenericvms 200")]
+        assert deletions, told
+        assert all(out.at < deletion.at for deletion in deletions), told
 
     def assert_nothing_left(self, handle: str) -> None:
         """Assert that no object, secret or live row of it remains."""

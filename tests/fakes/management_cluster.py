@@ -111,7 +111,7 @@ class InMemoryManagementCluster:
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         uid, facts = self.xrs.get((xr.api_version, xr.kind, xr.name), (xr.uid, self.xr))
-        return facts if uid == xr.uid else GONE
+        return facts if xr.uid in ("", uid) else GONE
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         return self.objects.get(_ref(reference))

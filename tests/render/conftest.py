@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,17 @@ import grpc
 import pytest
 import yaml
 
-from dev import binaries
-from tests.integration.grpc.serving import READY_TIMEOUT_S, free_address, running
+from dev import binaries, pythonic
+from tests.integration.grpc.serving import COMMAND, READY_TIMEOUT_S, free_address, running
 from tests.unit.function import given
 
 ROOT = Path(__file__).parents[2]
 COMPOSITION = ROOT / "compositions" / "provisionedresource.yaml"
 XRDS = ROOT / "xrds"
 INPUTS = ROOT / "package" / "input"
+FUNCTIONS = ROOT / "example" / "functions.yaml"
 FUNCTION = "plexsphere-function-provisioning-broker"
+TARGET = "render.crossplane.io/runtime-development-target"
 RENDER_TIMEOUT_S = 60
 """Render takes a fifth of a second; a function that does not answer hangs until its limit."""
 
@@ -54,12 +56,12 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossplane:
-    """The command line, its engine, and the function it calls."""
+    """The command line, its engine, and the functions it calls, by name and address."""
 
     cli: Path
     core: Path
     folder: Path
-    target: str
+    targets: Mapping[str, str]
 
     def render(
         self,
@@ -67,12 +69,13 @@ class Crossplane:
         required: Sequence[Object] = (),
         observed: Sequence[Object] = (),
         context: Mapping[str, object] | None = None,
+        composition: Path = COMPOSITION,
     ) -> Rendered:
-        """Render one XR through our Composition and the running function."""
+        """Render one XR through a Composition, by default ours, and the running functions."""
         files = [
             self._file("xr", [xr]),
-            str(COMPOSITION),
-            self._file("functions", [self._function()]),
+            str(composition),
+            self._file("functions", self._functions()),
         ]
         flags = ["--crossplane-binary", str(self.core), "-r", "-x", "--timeout", "30s"]
         if required:
@@ -119,17 +122,12 @@ class Crossplane:
         path.write_text(yaml.safe_dump_all(objects))
         return str(path)
 
-    def _function(self) -> Object:
-        annotations = {
-            "render.crossplane.io/runtime": "Development",
-            "render.crossplane.io/runtime-development-target": self.target,
-        }
-        return {
-            "apiVersion": "pkg.crossplane.io/v1",
-            "kind": "Function",
-            "metadata": {"name": FUNCTION, "annotations": annotations},
-            "spec": {"package": f"xpkg.example.org/plexsphere/{FUNCTION}:v0.0.0"},
-        }
+    def _functions(self) -> list[Object]:
+        """The example's Functions that run, at the free ports they were given."""
+        listed = {each["metadata"]["name"]: each for each in every(FUNCTIONS)}
+        for name, target in self.targets.items():
+            listed[name]["metadata"]["annotations"][TARGET] = target
+        return [listed[name] for name in self.targets]
 
 
 @pytest.fixture(scope="session")
@@ -140,22 +138,41 @@ def programs() -> Mapping[str, Path]:
 
 @pytest.fixture
 def crossplane(programs: Mapping[str, Path], tmp_path: Path) -> Iterator[Crossplane]:
-    address = free_address()
-    with running("--insecure", "--address", address):
-        with closing(grpc.insecure_channel(address)) as channel:
-            grpc.channel_ready_future(channel).result(timeout=READY_TIMEOUT_S)
+    with _served(COMMAND) as address:
         yield Crossplane(
             cli=programs["crossplane-cli"],
             core=programs["crossplane"],
             folder=tmp_path,
-            target=address,
+            targets={FUNCTION: address},
         )
+
+
+@pytest.fixture
+def with_pythonic(crossplane: Crossplane) -> Iterator[Crossplane]:
+    """The same beside the third-party function that the example's blueprint uses."""
+    program = pythonic.ensure(report=_report)
+    with _served(str(program)) as address:
+        targets = {**crossplane.targets, pythonic.FUNCTION_NAME: address}
+        yield replace(crossplane, targets=targets)
+
+
+@contextmanager
+def _served(command: str) -> Iterator[str]:
+    address = free_address()
+    with running("--insecure", "--address", address, command=command):
+        with closing(grpc.insecure_channel(address)) as channel:
+            grpc.channel_ready_future(channel).result(timeout=READY_TIMEOUT_S)
+        yield address
+
+
+def every(path: Path) -> list[Object]:
+    """A file's documents."""
+    return [body for body in yaml.safe_load_all(path.read_text()) if body]
 
 
 def loaded(path: Path) -> Object:
     """A file's one document."""
-    body = yaml.safe_load(path.read_text())
-    assert isinstance(body, dict)
+    (body,) = every(path)
     return body
 
 
@@ -175,7 +192,7 @@ def catalogue() -> list[Object]:
 def command(programs: Mapping[str, Path], tmp_path: Path) -> Crossplane:
     """The command line alone: building and validating call no function."""
     return Crossplane(
-        cli=programs["crossplane-cli"], core=programs["crossplane"], folder=tmp_path, target=""
+        cli=programs["crossplane-cli"], core=programs["crossplane"], folder=tmp_path, targets={}
     )
 
 

@@ -106,6 +106,17 @@ def test_an_orphan_is_adopted(crossplane: Crossplane) -> None:
     assert substrate["spec"]["userData"] == given.substrate()["spec"]["userData"]
 
 
+def test_an_xr_applied_again_adopts_in_its_first_run(crossplane: Crossplane) -> None:
+    spent = {"generation": 1, "state": "Consumed"}
+    left = [given.record(given.status(bootstrap=spent)), given.substrate(given.READY)]
+
+    shown = crossplane.render(given.xr(), required=[*catalogue(), *left])
+
+    assert shown.status == 0, shown.errors
+    assert shown.objects["ProvisioningRecord"]["spec"]["observed"]["exists"] is True
+    assert shown.objects["XGenericVM"]["spec"]["userData"] == left[1]["spec"]["userData"]
+
+
 def test_absent_drops_the_substrate(crossplane: Crossplane) -> None:
     observed = [
         composed("record", given.record(given.status(substrate="Absent"))),

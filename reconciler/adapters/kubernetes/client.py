@@ -16,6 +16,7 @@ from typing import Any, Final
 from aiohttp import ClientError, ClientTimeout
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.config import ConfigException
 
 from function.contract.names import group_of
 
@@ -206,12 +207,15 @@ class KubernetesClient:
 
 @contextmanager
 def _transport(attempted: str) -> Iterator[None]:
-    """Make one kind of error of the transport's many; some of them are no OSError."""
+    """Make one kind of error of the transport's many; some of them are no OSError.
+
+    A token that cannot be read again counts as one: it comes back as connections do.
+    """
     try:
         yield
     except TimeoutError:
         raise
-    except ClientError as error:
+    except (ClientError, ConfigException) as error:
         raise UnreachableError(attempted, type(error).__name__) from error
 
 

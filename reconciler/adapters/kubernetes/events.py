@@ -47,7 +47,7 @@ def manifest(
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{_head(subject['name'])}.{digest}", "namespace": namespace},
+        "metadata": {"name": f"{subject['name'][:NAME_HEAD_MAX]}.{digest}", "namespace": namespace},
         "involvedObject": {**subject, "namespace": namespace},
         "reason": reason,
         "message": message[:MESSAGE_MAX],
@@ -59,8 +59,3 @@ def manifest(
         "reportingComponent": COMPONENT,
         "reportingInstance": COMPONENT,
     }
-
-
-def _head(name: str) -> str:
-    """Return as much of a name as leaves room for a digest; legal wherever it is cut."""
-    return name[:NAME_HEAD_MAX].rstrip("-.")

@@ -135,7 +135,10 @@ class KubernetesGateway:
             await self._effects.delete(path, uid=found["metadata"]["uid"])
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
-        """Look up a composite resource, live; another uid under its name is not it."""
+        """Look up a composite resource, live; another uid under its name is not it.
+
+        An empty uid stands for whichever has the name.
+        """
         manifest = {
             "apiVersion": xr.api_version,
             "kind": xr.kind,
@@ -143,7 +146,7 @@ class KubernetesGateway:
         }
         found = await self._effects.find(manifest)
         metadata = {} if found is None else found["metadata"]
-        exists = metadata.get("uid") == xr.uid
+        exists = found is not None and xr.uid in ("", metadata["uid"])
         if not exists:
             metadata = {}
         return XRFacts(

@@ -99,10 +99,15 @@ class Place:
         labels = held(**{names.LABEL_RECORD: "web-1-0123456789"})
         return self.make(kind, f"pr-{uuid4()}", labels=labels, **metadata)
 
-    def machine(self, composite: str = "", kind: Kind = MACHINE, **metadata: Any) -> str:
-        """Create what stands below a substrate and return its path."""
-        labels = {names.CROSSPLANE_COMPOSITE: composite or f"pr-{uuid4()}"}
-        return self.make(kind, labels=labels, **metadata)
+    def machine(self, substrate: str = "", kind: Kind = MACHINE, **metadata: Any) -> str:
+        """Create what stands below a substrate, by default a new one, and return its path.
+
+        As Crossplane does it, the label names the outermost XR. The owner has to exist, or
+        the collector takes what is below it.
+        """
+        labels = {names.CROSSPLANE_COMPOSITE: "web-1"}
+        owner = self.owner(substrate or self.substrate())
+        return self.make(kind, **{"labels": labels, "ownerReferences": owner, **metadata})
 
     def owner(self, path: str) -> list[Object]:
         """Return owner references to an object, as its controller."""

@@ -73,7 +73,7 @@ def test_with_hold_alone_a_namespace_still_takes_what_is_below(
         holding.apply_policies(plane, "hold")
         place = Place(Caller(plane.kubeconfig))
         substrate = place.substrate()
-        child = place.machine(substrate.rpartition("/")[2], ownerReferences=place.owner(substrate))
+        child = place.machine(substrate)
 
         assert place.admin.delete(place.path).ok
 

@@ -130,11 +130,3 @@ def test_released_object_is_not_made_held(place: Place) -> None:
     answer = place.admin.patch(free, {"metadata": {"labels": held()}})
 
     assert refused(answer, names.ANNOTATION_RELEASED)
-
-
-def test_unheld_object_is_made_held_by_anybody(place: Place) -> None:
-    free = place.make(SUBSTRATE)
-
-    assert place.admin.as_user(CROSSPLANE, MASTERS).patch(free, {"metadata": {"labels": held()}}).ok
-
-    assert refused(place.admin.delete(free))

@@ -34,10 +34,10 @@ def free_address() -> str:
 
 
 @contextlib.contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The console script, ended when the block ends."""
+def running(*arguments: str, command: str = COMMAND) -> Iterator[subprocess.Popen[str]]:
+    """A function's console script, by default ours, ended when the block ends."""
     process = subprocess.Popen(
-        [COMMAND, *arguments],
+        [command, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

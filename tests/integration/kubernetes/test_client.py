@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException
 
 from dev import kubeconfig
 from dev.process import free_port
@@ -246,6 +248,24 @@ async def test_a_token_file_is_read_again(
 
     sent = [request.authorization for request in server.requests]
     assert sent == ["Bearer first", "Bearer second"]
+
+
+async def test_a_token_that_cannot_be_read_again_is_an_os_error(server: StandIn, url: str) -> None:
+    configuration = Configuration(host=url, api_key={"BearerToken": "bearer first"})
+    client = KubernetesClient(ApiClient(configuration))
+    await client.request("GET", PATH)
+
+    configuration.refresh_api_key_hook = _unreadable  # type: ignore[assignment]  # typed as None upstream
+    with pytest.raises(UnreachableError):
+        await client.request("GET", PATH)
+    await client.close()
+
+    assert len(server.requests) == 1
+
+
+def _unreadable(_: Configuration) -> None:
+    message = "Token file exists but empty."
+    raise ConfigException(message)
 
 
 def _one_line(event: dict[str, Any]) -> Handler:

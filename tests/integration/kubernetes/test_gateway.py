@@ -113,7 +113,6 @@ async def test_an_event_says_who_when_and_about_what(real: RealWorld) -> None:
 async def test_an_event_may_be_about_the_longest_of_names(real: RealWorld) -> None:
     record = real.new_record()
     xr = record["spec"]["declaration"]["xr"]
-    # Cut at 200, the name would end in a dash, which no name may.
     xr["name"] = f"{'x' * 199}-{'y' * 53}"
 
     await real.cluster.record_event(record, reason="Enrolling", message="m" * 5000)

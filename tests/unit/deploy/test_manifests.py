@@ -132,6 +132,15 @@ def test_no_role_for_people_writes_records() -> None:
                 assert not {"provisioningrecords", "*"} & set(rule["resources"])
 
 
+def test_reconciler_has_four_minutes_to_start_before_it_is_judged() -> None:
+    pod = one("Deployment", "provisioning-broker", "reconciler.yaml")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+
+    startup = container["startupProbe"]
+    assert startup["httpGet"] == container["livenessProbe"]["httpGet"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 240
+
+
 def test_reconciler_runs_unprivileged_under_a_token_of_its_own() -> None:
     pod = one("Deployment", "provisioning-broker", "reconciler.yaml")["spec"]["template"]["spec"]
     account = one("ServiceAccount", "provisioning-broker", "rbac/reconciler.yaml")

@@ -228,7 +228,7 @@ def test_absent_parameters_and_labels_are_empty_ones() -> None:
 def test_names_that_cannot_exist_are_not_looked_up() -> None:
     outcome = given.answer(given.xr(blueprintRef={"name": "../x"}), found={})
 
-    assert set(outcome.requirements) == {"credential"}
+    assert set(outcome.requirements) == {"credential", "record"}
 
 
 @pytest.mark.parametrize(

@@ -412,6 +412,68 @@ def test_an_orphaned_substrate_is_adopted_without_its_token() -> None:
     assert outcome.record.manifest["spec"]["observed"]["exists"] is True
 
 
+def reapplied(**found: dict[str, Any] | None) -> Outcome:
+    """The first run of an XR: nothing is observed, everything is looked up."""
+    return given.answer(found=given.required(**found))
+
+
+def test_an_xr_applied_again_adopts_record_and_substrate_in_its_first_run() -> None:
+    spent = {"generation": 1, "state": "Consumed"}
+    left = given.record(given.status(bootstrap=spent, phase="Ready", node=NODE))
+
+    outcome = reapplied(record=left, substrate=given.substrate(given.READY))
+
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"]["exists"] is True
+    assert outcome.record.manifest["spec"]["substrate"][0]["name"] == given.XR_NAME
+    assert manifest(outcome)["spec"]["userData"] == given.substrate()["spec"]["userData"]
+    assert outcome.ready
+
+
+def test_what_an_adopted_record_says_stands_until_its_substrate_was_looked_up() -> None:
+    left = given.record(given.status())
+    left["spec"]["observed"] = {"exists": True, "ready": True, "failed": False, "reason": ""}
+
+    outcome = reapplied(record=left)
+
+    assert outcome.substrate is None
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"] == left["spec"]["observed"]
+    assert {"record", "substrate", "token"} < set(outcome.requirements)
+
+
+def test_a_record_that_is_going_is_not_given_life_by_an_xr_applied_again() -> None:
+    going = given.record(given.status(), deletionTimestamp="2026-01-01T00:00:00Z")
+
+    outcome = reapplied(record=going, substrate=given.substrate(), token=given.secret())
+
+    assert outcome.substrate is None
+    assert outcome.record is not None
+    assert outcome.record.manifest["metadata"]["finalizers"] == [names.FINALIZER]
+
+
+def test_the_record_is_looked_up_by_name_only_while_none_is_observed() -> None:
+    fresh = [given.answer(found={}), given.answer(), reapplied(record=None)]
+    observed = given.answer(resources={"record": given.record(given.status())})
+
+    asked = [outcome.requirements["record"] for outcome in fresh]
+    assert {(each.name, each.namespace) for each in asked} == {(given.RECORD, given.NAMESPACE)}
+    assert "record" not in observed.requirements
+
+
+def test_requirements_of_an_xr_applied_again_are_settled_in_the_third_call() -> None:
+    left = {"record": given.record(given.status())}
+    pair = {"blueprint": given.blueprint(), "credential": given.credential()}
+
+    first = given.answer(found={})
+    second = given.answer(found={**pair, **left})
+    third = reapplied(**left, token=given.secret(), substrate=given.substrate())
+
+    assert set(first.requirements) == {"blueprint", "credential", "record"}
+    assert set(second.requirements) == {*first.requirements, "cloud", "substrate", "token"}
+    assert third.requirements == second.requirements
+
+
 def test_what_is_there_is_looked_for_before_anything_is_created() -> None:
     held = given.record(given.status())
     held["spec"]["observed"] = {"exists": True, "ready": True, "failed": False, "reason": ""}

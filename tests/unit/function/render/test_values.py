@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 import yaml as pyyaml
@@ -51,15 +52,40 @@ def test_keys_keep_their_order() -> None:
     assert yaml.dump({"b": "x", "a": "z"}) == "b: x\na: z\n"
 
 
-@each(st.dictionaries(TEXT, TEXT, max_size=8))
+KEY = re.compile(r"[a-z]([a-z0-9_-]{0,61}[a-z0-9])?")
+VALUE = re.compile(r"([a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?)?")
+
+
+@pytest.mark.parametrize(
+    ("label", "tag"),
+    [
+        (("team", "checkout"), ("team", "checkout")),
+        (("platform/env", "prod"), ("platform_env", "prod")),
+        (("Team", "Check Out"), ("team", "check_out")),
+        (("7x", "7"), ("x7x", "7")),
+        (("-", "-a-"), ("x", "a")),
+        (("k" * 62 + "--k", "v" * 62 + "--v"), ("k" * 62, "v" * 62)),
+        (("9" * 70, "ß"), ("x" + "9" * 62, "")),
+        (("demo-boot", "never"), ("demo-boot", "never")),
+        (("demo-create", "fail"), ("demo-create", "fail")),
+        (("demo-delete", "hang"), ("demo-delete", "hang")),
+    ],
+)
+def test_a_label_becomes_a_legal_tag(label: tuple[str, str], tag: tuple[str, str]) -> None:
+    assert tags.cloud_tags(CloudProvider.GCP, dict([label])) == dict([tag])
+
+
+LABEL = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+
+
+@each(st.dictionaries(LABEL, LABEL, max_size=8))
 def test_tags_are_legal_and_do_not_depend_on_order(labels: dict[str, str]) -> None:
     made = tags.cloud_tags(CloudProvider.HETZNER, labels)
     turned = tags.cloud_tags(CloudProvider.HETZNER, dict(reversed(labels.items())))
 
     assert list(made.items()) == list(turned.items())
-    for text in (*made, *made.values()):
-        assert len(text) <= 63
-        assert all(c in "_-" or (c.isascii() and c.isalnum()) for c in text)
+    assert all(KEY.fullmatch(key) for key in made)
+    assert all(VALUE.fullmatch(value) for value in made.values())
 
 
 def test_the_first_of_colliding_labels_stays() -> None:
