@@ -50,6 +50,7 @@ class Reason(StrEnum):
     INJECTED = "Injected"
     INVALID_INPUT = "InvalidInput"
     INVALID_PARAMETERS = "InvalidParameters"
+    KIND_NOT_SERVED = "KindNotServed"
     NAMESPACE_NOT_READY = "NamespaceNotReady"
     NO_CONTROLLER = "NoController"
     NOT_EXPECTED = "NotExpected"

@@ -20,8 +20,10 @@ from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import (
     BrokerRepository,
-    ManagementCluster,
     TokenIssuer,
+)
+from reconciler.ports.cluster import (
+    ManagementCluster,
 )
 from reconciler.ports.common import Clock
 

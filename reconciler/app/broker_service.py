@@ -26,6 +26,8 @@ from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResour
 from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import (
     BrokerRepository,
+)
+from reconciler.ports.cluster import (
     Catalog,
     ManagementCluster,
     ProjectView,

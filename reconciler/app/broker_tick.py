@@ -30,10 +30,12 @@ from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
     BrokerRepository,
-    Catalog,
-    ManagementCluster,
     NodeDeregistrar,
     TokenIssuer,
+)
+from reconciler.ports.cluster import (
+    Catalog,
+    ManagementCluster,
 )
 from reconciler.ports.common import Clock
 

@@ -18,9 +18,11 @@ from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
+    RegisteredNode,
+)
+from reconciler.ports.cluster import (
     Catalog,
     ManagementCluster,
-    RegisteredNode,
 )
 from reconciler.ports.common import Clock
 

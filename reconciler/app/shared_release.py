@@ -13,7 +13,13 @@ from reconciler.app import publishing
 from reconciler.app.broker_service import Service
 from reconciler.domain.broker import provider_config
 from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import BrokerRepository, Catalog, ManagementCluster
+from reconciler.ports.broker import (
+    BrokerRepository,
+)
+from reconciler.ports.cluster import (
+    Catalog,
+    ManagementCluster,
+)
 
 
 class SharedRelease:

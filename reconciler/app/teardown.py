@@ -34,11 +34,14 @@ from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResour
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
     BrokerRepository,
-    Catalog,
-    LiveObject,
-    ManagementCluster,
     NodeDeregistrar,
     TokenIssuer,
+)
+from reconciler.ports.cluster import (
+    Catalog,
+    KindNotServedError,
+    LiveObject,
+    ManagementCluster,
 )
 from reconciler.ports.common import Clock
 from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
@@ -79,7 +82,14 @@ class Teardown:
         if resource is None:
             await self._ports.cluster.remove_finalizer(view.raw)
             return None
-        return await self._step(resource, view)
+        try:
+            return await self._step(resource, view)
+        except KindNotServedError as error:
+            stored = await self._ports.repository.get(resource.id)
+            await self._publish(
+                stored, view, Why(reason=Reason.KIND_NOT_SERVED, message=str(error))
+            )
+            return waiting.POLL_MAX_S
 
     async def close(self, view: RecordView) -> None:
         """Record a deletion request and revoke the token, and nothing else.

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
-from function.contract.record import SubstrateReference, XRReference
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import BootstrapState
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.events import LifecycleEvent
-from reconciler.domain.broker.release import XRFacts
 from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
 
 
@@ -167,130 +164,4 @@ class NodeDeregistrar(Protocol):
 
     async def find_node(self, token: ids.BootstrapTokenID) -> RegisteredNode | None:
         """Return the live node of a token's resource, or None."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectView:
-    """A Project as admission sees it.
-
-    Attributes:
-        id: The Project's id.
-        name: Its object's name, which credentials list.
-        namespace: Where its substrate lives.
-        namespace_ready: Whether that namespace is Ready.
-    """
-
-    id: ids.ProjectID
-    name: str
-    namespace: str
-    namespace_ready: bool
-
-
-class Catalog(Protocol):
-    """What admission resolves a declaration against; a local view of the cluster."""
-
-    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
-        """Return a BlueprintVersion, or None when it is absent or unreadable."""
-        ...
-
-    def credential(self, name: str) -> CloudCredentialSpec | None:
-        """Return a CloudCredential, or None."""
-        ...
-
-    def cloud(self, name: str) -> CloudSpec | None:
-        """Return a Cloud, or None."""
-        ...
-
-    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
-        """Return a Project by id, or None when it is not placed."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveObject:
-    """What a live GET of an object said."""
-
-    uid: str
-    terminating: bool
-    released: bool
-
-
-class ManagementCluster(Protocol):
-    """Effects on one management cluster, each safe to repeat."""
-
-    async def hold_policies_bound(self) -> bool:
-        """Tell whether the admission policies exist with a Deny binding each."""
-        ...
-
-    async def definition_problem(self, reference: SubstrateReference) -> str | None:
-        """Say why a composite kind cannot be composed here, or None when it can."""
-        ...
-
-    async def hold_namespace(self, namespace: str, *, records: int) -> None:
-        """Put the hold label and the record count on a namespace; none off at zero."""
-        ...
-
-    async def token_secret_exists(self, namespace: str, name: str) -> bool:
-        """Tell whether a token Secret exists, by a live GET."""
-        ...
-
-    async def create_token_secret(
-        self, record: dict[str, Any], *, name: str, token: IssuedToken
-    ) -> None:
-        """Create the immutable Secret of one generation, owned by the record.
-
-        Idempotency: create-only; an existing Secret of that name is left as it is.
-        """
-        ...
-
-    async def delete_token_secret(self, namespace: str, name: str) -> None:
-        """Delete a token Secret; an absent one is success."""
-        ...
-
-    async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
-        """Return which credential holds a ProviderConfig's name; None when it is free."""
-        ...
-
-    async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
-        """Create a ProviderConfig. Idempotency: an existing one is left as it is."""
-        ...
-
-    async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
-        """Release and delete a ProviderConfig; an absent one is success."""
-        ...
-
-    async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
-        """Look up a composite resource, live; another uid under its name is not it.
-
-        An empty uid stands for whichever has the name.
-        """
-        ...
-
-    async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
-        """Return a protected object by a live GET, or None when it is gone."""
-        ...
-
-    async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        """Set the released annotation, with the uid as precondition."""
-        ...
-
-    async def delete_object(
-        self, reference: SubstrateReference, namespace: str, *, uid: str
-    ) -> None:
-        """Delete in the foreground with the uid as precondition; absent is success."""
-        ...
-
-    async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
-        """Replace a record's status, with its uid as precondition."""
-        ...
-
-    async def remove_finalizer(self, record: dict[str, Any]) -> None:
-        """Take the teardown finalizer off, with its uid as precondition."""
-        ...
-
-    async def record_event(
-        self, record: dict[str, Any], *, reason: str, message: str, warning: bool = False
-    ) -> None:
-        """Record a Kubernetes Event on the record and its XR, once per reason and subject."""
         ...

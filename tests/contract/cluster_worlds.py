@@ -1,4 +1,4 @@
-"""`ports.broker.ManagementCluster` twice: on the fake, and on a real API server.
+"""`ports.cluster.ManagementCluster` twice: on the fake, and on a real API server.
 
 Belongs here: the two worlds and what tests see and do past the port. Not here: what the
 port promises. The integration tests of the Kubernetes adapter import the real world.
@@ -28,7 +28,13 @@ from reconciler.adapters.kubernetes.gateway import KubernetesGateway
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken, LiveObject, ManagementCluster
+from reconciler.ports.broker import (
+    IssuedToken,
+)
+from reconciler.ports.cluster import (
+    LiveObject,
+    ManagementCluster,
+)
 from tests.e2e.deploy import holding
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Answer, Caller, wait_until
 from tests.e2e.deploy.manifests import example

@@ -1,4 +1,4 @@
-"""What `ports.broker.ManagementCluster` promises."""
+"""What `ports.cluster.ManagementCluster` promises."""
 
 from __future__ import annotations
 

@@ -10,7 +10,12 @@ from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken, LiveObject
+from reconciler.ports.broker import (
+    IssuedToken,
+)
+from reconciler.ports.cluster import (
+    LiveObject,
+)
 
 Kind = tuple[str, str]
 Ref = tuple[str, str, str]
@@ -30,7 +35,7 @@ class RecordedEvent(NamedTuple):
 
 @dataclass
 class InMemoryManagementCluster:
-    """`ports.broker.ManagementCluster` with state; `journal` lists what had an effect.
+    """`ports.cluster.ManagementCluster` with state; `journal` lists what had an effect.
 
     Attributes:
         kinds: Which kinds are served and whether they are namespaced; None serves all.

@@ -19,14 +19,16 @@ from function.contract.tenancy import ProjectStatus
 from reconciler.adapters.kubernetes.cache import ObjectCache
 from reconciler.adapters.kubernetes.client import Object
 from reconciler.domain.broker import ids
-from reconciler.ports.broker import ProjectView
+from reconciler.ports.cluster import (
+    ProjectView,
+)
 
 _log = logging.getLogger(__name__)
 _Spec = TypeVar("_Spec", bound=Shape)
 
 
 class CachedCatalog:
-    """`ports.broker.Catalog` over list-and-watch caches."""
+    """`ports.cluster.Catalog` over list-and-watch caches."""
 
     def __init__(
         self,

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError, Object
+from reconciler.ports.cluster import (
+    KindNotServedError,
+)
 
 FIELD_MANAGER: Final = "provisioning-broker"
 _QUERY: Final = {"fieldManager": FIELD_MANAGER}
@@ -39,6 +42,24 @@ class Effects:
         """Return an object by a live GET; None when it is absent or its kind not served."""
         path = await self.path_of(manifest)
         return None if path is None else await self._client.get(path)
+
+    async def find_served(self, manifest: Object) -> Object | None:
+        """Return an object by a live GET; None only when it is absent and its kind served.
+
+        Raises:
+            KindNotServedError: The API server does not serve the kind, so that nothing can
+                be said of the object.
+        """
+        found = await self.find(manifest)
+        if found is None and not await self._serves(manifest["apiVersion"], manifest["kind"]):
+            message = f"cannot look up {manifest['kind']}: {manifest['apiVersion']} is not served"
+            raise KindNotServedError(message)
+        return found
+
+    async def _serves(self, api_version: str, kind: str) -> bool:
+        root = "apis" if "/" in api_version else "api"
+        listing = await self._client.get(f"/{root}/{api_version}")
+        return any(item["kind"] == kind for item in (listing or {}).get("resources") or [])
 
     async def create(self, collection: str, body: Object) -> bool:
         """Create an object; tell whether it was not there already."""

@@ -24,14 +24,19 @@ from reconciler.adapters.kubernetes.effects import Effects
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken, LiveObject
+from reconciler.ports.broker import (
+    IssuedToken,
+)
+from reconciler.ports.cluster import (
+    LiveObject,
+)
 
 _RECORDS: Final = f"/apis/{names.API_VERSION}/namespaces"
 _TERMINATING: Final = "NamespaceTerminating"
 
 
 class KubernetesGateway:
-    """`ports.broker.ManagementCluster` over one API server."""
+    """`ports.cluster.ManagementCluster` over one API server."""
 
     def __init__(self, client: KubernetesClient) -> None:
         self._client = client
@@ -144,7 +149,7 @@ class KubernetesGateway:
             "kind": xr.kind,
             "metadata": {"name": xr.name, "namespace": namespace},
         }
-        found = await self._effects.find(manifest)
+        found = await self._effects.find_served(manifest)
         metadata = {} if found is None else found["metadata"]
         exists = found is not None and xr.uid in ("", metadata["uid"])
         if not exists:
@@ -158,7 +163,7 @@ class KubernetesGateway:
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return a protected object by a live GET, or None when it is gone."""
-        found = await self._effects.find(_manifest(reference, namespace))
+        found = await self._effects.find_served(_manifest(reference, namespace))
         if found is None:
             return None
         metadata = found["metadata"]

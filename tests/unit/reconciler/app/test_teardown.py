@@ -13,6 +13,9 @@ from function.contract.strategy import Phase
 from reconciler.app import waiting
 from reconciler.domain.broker.errors import NodeDeregistrationFailedError
 from reconciler.domain.broker.release import XRFacts
+from reconciler.ports.cluster import (
+    KindNotServedError,
+)
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
 
@@ -313,3 +316,25 @@ def test_a_going_substrate_is_polled_ever_more_slowly() -> None:
     assert waits == sorted(waits)
     assert waits[0] == waiting.POLL_FIRST_S
     assert waits[-1] == waiting.POLL_MAX_S
+
+
+async def test_a_kind_that_is_not_served_is_not_taken_for_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await _ready()
+    world.delete(xr=GONE)
+    message = "cannot look up XGenericVM: v1alpha1 is not served"
+
+    async def unserved(*_: object) -> None:
+        raise KindNotServedError(message)
+
+    monkeypatch.setattr(world.cluster, "get_object", unserved)
+
+    again = await world.tick()
+
+    assert again is not None
+    assert world.finalizer
+    assert world.resource.phase is not Phase.DELETED
+    condition = find(world.status, ConditionType.READY)
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("KindNotServed", message)

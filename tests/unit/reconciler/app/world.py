@@ -21,7 +21,9 @@ from reconciler.app.teardown import Teardown, TeardownPorts
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.release import XRFacts
 from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import ProjectView
+from reconciler.ports.cluster import (
+    ProjectView,
+)
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.identity import InMemoryNodeDeregistrar, InMemoryTokenIssuer
 from tests.fakes.management_cluster import InMemoryManagementCluster
