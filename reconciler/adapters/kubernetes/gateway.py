@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.adapters.kubernetes import events, preconditions
+from reconciler.adapters.kubernetes import events, manifests, preconditions
 from reconciler.adapters.kubernetes.client import (
     JSON_PATCH,
     MERGE,
@@ -93,7 +93,7 @@ class KubernetesGateway:
                 "name": name,
                 "namespace": metadata["namespace"],
                 "labels": {names.LABEL_RECORD: metadata["name"]},
-                "ownerReferences": [_owner(record)],
+                "ownerReferences": [manifests.owner(record)],
             },
             "data": {
                 names.TOKEN_SECRET_KEY: encoded,
@@ -104,7 +104,7 @@ class KubernetesGateway:
         if await self._effects.create(collection, body):
             return
         found = await self._client.get(f"{collection}/{name}")
-        if found is None or not _owned_by(found, metadata["uid"]):
+        if found is None or not manifests.owned_by(found, metadata["uid"]):
             if found is not None:
                 await self._effects.delete(f"{collection}/{name}", uid=found["metadata"]["uid"])
             await self._effects.create(collection, body)
@@ -163,7 +163,7 @@ class KubernetesGateway:
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return a protected object by a live GET, or None when it is gone."""
-        found = await self._effects.find_served(_manifest(reference, namespace))
+        found = await self._effects.find_served(manifests.manifest(reference, namespace))
         if found is None:
             return None
         metadata = found["metadata"]
@@ -180,7 +180,7 @@ class KubernetesGateway:
         Raises:
             StaleAggregateError: The object is gone; another may have its name.
         """
-        path = await self._effects.path_of(_manifest(reference, namespace))
+        path = await self._effects.path_of(manifests.manifest(reference, namespace))
         if path is None:
             raise _stale(reference.kind, reference.name)
         metadata = {"uid": uid, "annotations": {names.ANNOTATION_RELEASED: "true"}}
@@ -195,7 +195,7 @@ class KubernetesGateway:
         self, reference: SubstrateReference, namespace: str, *, uid: str
     ) -> None:
         """Delete in the foreground with the uid as precondition; absent is success."""
-        path = await self._effects.path_of(_manifest(reference, namespace))
+        path = await self._effects.path_of(manifests.manifest(reference, namespace))
         if path is not None:
             await self._effects.delete(path, uid=uid, propagation="Foreground")
 
@@ -275,28 +275,6 @@ def _secret(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace}/secrets/{name}"
 
 
-def _owner(record: Object) -> Object:
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RECORD_KIND,
-        "name": record["metadata"]["name"],
-        "uid": record["metadata"]["uid"],
-    }
-
-
-def _owned_by(found: Object, uid: str) -> bool:
-    owners = found["metadata"].get("ownerReferences") or []
-    return any(owner["uid"] == uid for owner in owners)
-
-
 def _stale(kind: str, name: str) -> StaleAggregateError:
     message = f"cannot write {kind} {name!r}: it is not the object that was read"
     return StaleAggregateError(message)
-
-
-def _manifest(reference: SubstrateReference, namespace: str) -> Object:
-    return {
-        "apiVersion": reference.api_version,
-        "kind": reference.kind,
-        "metadata": {"name": reference.name, "namespace": namespace},
-    }

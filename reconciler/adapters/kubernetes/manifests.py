@@ -1,0 +1,35 @@
+"""Small pieces of manifests that the gateway writes and reads.
+
+Belongs here: names and owners as plain dicts. Not here: any call.
+"""
+
+from __future__ import annotations
+
+from function.contract import names
+from function.contract.record import SubstrateReference
+from reconciler.adapters.kubernetes.client import Object
+
+
+def owned_by(found: Object, uid: str) -> bool:
+    """Tell whether an object belongs to the owner with this uid."""
+    owners = found["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)
+
+
+def manifest(reference: SubstrateReference, namespace: str) -> Object:
+    """Name an object of any kind as a manifest does."""
+    return {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "metadata": {"name": reference.name, "namespace": namespace},
+    }
+
+
+def owner(record: Object) -> Object:
+    """Return a record as an owner; it blocks nothing."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RECORD_KIND,
+        "name": record["metadata"]["name"],
+        "uid": record["metadata"]["uid"],
+    }
