@@ -27,6 +27,7 @@ HELD_DEFINITIONS = [
     (CRD_API, "CustomResourceDefinition", "xgenericvms.blueprints.plexsphere.com"),
     (CRD_API, "CustomResourceDefinition", "provisioningrecords.provisioning.plexsphere.com"),
     (CRD_API, "CustomResourceDefinition", "blueprintversions.provisioning.plexsphere.com"),
+    (CRD_API, "CustomResourceDefinition", "machines.cloud.demo.plexsphere.com"),
 ]
 
 
