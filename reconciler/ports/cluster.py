@@ -90,7 +90,8 @@ class ManagementCluster(Protocol):
     ) -> None:
         """Create the immutable Secret of one generation, owned by the record.
 
-        Idempotency: create-only; an existing Secret of that name is left as it is.
+        Idempotency: create-only; the record's own Secret of that name is left as it is. One
+        that an earlier record of the same name left behind gives way.
         """
         ...
 
@@ -107,7 +108,7 @@ class ManagementCluster(Protocol):
         ...
 
     async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
-        """Release and delete a ProviderConfig; an absent one is success."""
+        """Delete a ProviderConfig that the broker made; an absent one is success."""
         ...
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
@@ -129,7 +130,11 @@ class ManagementCluster(Protocol):
         ...
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        """Set the released annotation, with the uid as precondition."""
+        """Set the released annotation, with the uid as precondition.
+
+        Raises:
+            StaleAggregateError: The object is gone, or another one has its name.
+        """
         ...
 
     async def delete_object(
@@ -139,7 +144,11 @@ class ManagementCluster(Protocol):
         ...
 
     async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
-        """Replace a record's status, with its uid as precondition."""
+        """Replace a record's status, with its uid as precondition.
+
+        Raises:
+            StaleAggregateError: The record is gone, or another one has its name.
+        """
         ...
 
     async def remove_finalizer(self, record: dict[str, Any]) -> None:
@@ -149,5 +158,8 @@ class ManagementCluster(Protocol):
     async def record_event(
         self, record: dict[str, Any], *, reason: str, message: str, warning: bool = False
     ) -> None:
-        """Record a Kubernetes Event on the record and its XR, once per reason and subject."""
+        """Record a Kubernetes Event on the record and its XR.
+
+        Idempotency: once per reason, message and subject.
+        """
         ...

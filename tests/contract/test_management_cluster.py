@@ -12,6 +12,7 @@ from function.contract import names
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
+from reconciler.ports.cluster import KindNotServedError
 from tests.contract.cluster_worlds import (
     FOREIGN_FINALIZER,
     POLICIES,
@@ -28,6 +29,13 @@ from tests.contract.cluster_worlds import (
 from tests.fakes.management_cluster import GONE, RecordedEvent
 
 pytestmark = pytest.mark.contract
+
+CROSSPLANE = names.CROSSPLANE_FINALIZER
+UNSERVED = [
+    pytest.param({"kind": "XNothing"}, id="kind"),
+    pytest.param({"api_version": f"{names.BLUEPRINTS_GROUP}/v9"}, id="version"),
+    pytest.param({"api_version": "nowhere.plexsphere.test/v1"}, id="group"),
+]
 
 
 @pytest.fixture(params=["memory", pytest.param("kubernetes", marks=pytest.mark.integration)])
@@ -68,14 +76,7 @@ class TestDefinitions:
         assert "XRealm" in problem
         assert "cluster-scoped" in problem
 
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            pytest.param({"kind": "XNothing"}, id="kind"),
-            pytest.param({"api_version": "blueprints.plexsphere.com/v9"}, id="version"),
-            pytest.param({"api_version": "nowhere.plexsphere.test/v1"}, id="group"),
-        ],
-    )
+    @pytest.mark.parametrize("changes", UNSERVED)
     async def test_what_is_not_served_is(
         self, world: ClusterWorld, changes: dict[str, str]
     ) -> None:
@@ -225,9 +226,6 @@ class TestProviderConfigs:
         assert holder == "theirs"
 
 
-CROSSPLANE = names.CROSSPLANE_FINALIZER
-
-
 class TestXRFacts:
     @pytest.mark.parametrize(
         ("state", "facts"),
@@ -267,8 +265,6 @@ class TestXRFacts:
         [
             pytest.param({"uid": "another"}, id="uid"),
             pytest.param({"name": "another"}, id="name"),
-            pytest.param({"kind": "XNothing"}, id="kind"),
-            pytest.param({"api_version": "nowhere.plexsphere.test/v1"}, id="group"),
         ],
     )
     async def test_another_one_is_not_it(
@@ -279,6 +275,15 @@ class TestXRFacts:
         found = await world.cluster.get_xr_facts(xr.model_copy(update=changes), world.namespace)
 
         assert found == GONE
+
+    @pytest.mark.parametrize("changes", UNSERVED)
+    async def test_of_a_kind_that_is_not_served_there_are_none(
+        self, world: ClusterWorld, changes: dict[str, str]
+    ) -> None:
+        xr = world.new_xr().model_copy(update=changes)
+
+        with pytest.raises(KindNotServedError):
+            await world.cluster.get_xr_facts(xr, world.namespace)
 
     async def test_an_empty_uid_stands_for_whichever_has_the_name(
         self, world: ClusterWorld
@@ -295,10 +300,16 @@ class TestXRFacts:
 
 class TestSubstrates:
     async def test_what_is_not_there_is_none(self, world: ClusterWorld) -> None:
-        unserved = reference().model_copy(update={"kind": "XNothing"})
-
         assert await world.cluster.get_object(reference(), world.namespace) is None
-        assert await world.cluster.get_object(unserved, world.namespace) is None
+
+    @pytest.mark.parametrize("changes", UNSERVED)
+    async def test_one_of_a_kind_that_is_not_served_is_not_called_gone(
+        self, world: ClusterWorld, changes: dict[str, str]
+    ) -> None:
+        unserved = reference().model_copy(update=changes)
+
+        with pytest.raises(KindNotServedError):
+            await world.cluster.get_object(unserved, world.namespace)
 
     @pytest.mark.parametrize("terminating", [False, True])
     async def test_one_is_seen_as_it_stands(self, world: ClusterWorld, terminating: bool) -> None:
@@ -340,8 +351,6 @@ class TestSubstrates:
         for gone in (reference(), unserved):
             with pytest.raises(StaleAggregateError):
                 await world.cluster.release(gone, world.namespace, uid=str(uuid4()))
-
-        assert await world.cluster.get_object(unserved, world.namespace) is None
 
     async def test_it_is_deleted_although_it_is_held(self, world: ClusterWorld) -> None:
         substrate = reference()

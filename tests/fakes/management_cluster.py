@@ -10,12 +10,8 @@ from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import (
-    IssuedToken,
-)
-from reconciler.ports.cluster import (
-    LiveObject,
-)
+from reconciler.ports.broker import IssuedToken
+from reconciler.ports.cluster import KindNotServedError, LiveObject
 
 Kind = tuple[str, str]
 Ref = tuple[str, str, str]
@@ -115,10 +111,12 @@ class InMemoryManagementCluster:
             self.journal.append("delete provider config")
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
+        self._require(xr.api_version, xr.kind)
         uid, facts = self.xrs.get((xr.api_version, xr.kind, xr.name), (xr.uid, self.xr))
         return facts if xr.uid in ("", uid) else GONE
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
+        self._require(reference.api_version, reference.kind)
         return self.objects.get(_ref(reference))
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
@@ -174,6 +172,10 @@ class InMemoryManagementCluster:
 
     def _namespaced(self, api_version: str, kind: str) -> bool | None:
         return True if self.kinds is None else self.kinds.get((api_version, kind))
+
+    def _require(self, api_version: str, kind: str) -> None:
+        if self._namespaced(api_version, kind) is None:
+            raise KindNotServedError
 
     def _live(self, record: dict[str, Any]) -> dict[str, Any] | None:
         live = self.records.get(_key(record), record)
