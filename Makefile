@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes
 	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
 DELETE ?= background
 
-.PHONY: venv lock fmt generate check test test-long demo up down clean render
+.PHONY: venv lock fmt generate check prepare test test-long demo up down clean render
 
 venv: $(VENV)/.stamp
 
@@ -40,7 +40,12 @@ check: venv
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -m "not integration and not render and not e2e"
 
-test: venv
+# Builds and installs what the tests start, outside any test's time limit.
+prepare: venv
+	$(BIN)/python -m dev.binaries
+	$(BIN)/python -m dev.pythonic
+
+test: prepare
 	$(BIN)/pytest -q
 
 test-long: test
@@ -52,7 +57,7 @@ demo: venv
 up: venv
 	$(BIN)/python -m dev.stack --run-dir .run
 
-render: venv
+render: prepare
 	$(BIN)/pytest -q -m render
 
 # Ends a stack that `make up` left, by the process id it wrote; stops nothing else.

@@ -1,7 +1,8 @@
 """The third-party function of the demo's blueprint, in an environment of its own.
 
 Belongs here: installing function-pythonic from its lock. Not here: starting it. Its pinned
-SDK is older than ours, which is why it cannot share our environment. `dev.stack` imports it.
+SDK is older than ours, which is why it cannot share our environment. `dev.stack` imports it;
+`python -m dev.pythonic` installs it.
 """
 
 import hashlib
@@ -51,3 +52,7 @@ def _install(target: Path) -> None:
         message = f"cannot install function-pythonic: {done.stderr[-2000:]}"
         raise ProcessError(message)
     (target / "ready").touch()
+
+
+if __name__ == "__main__":
+    print(ensure(report=print))
