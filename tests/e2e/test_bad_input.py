@@ -123,8 +123,9 @@ def test_a_blueprint_whose_xrd_is_absent_is_refused(stack: Stack, refused: Node)
 def test_a_credential_of_another_project_is_refused_until_it_is_allowed(
     stack: Stack, refused: Node
 ) -> None:
+    _publish(stack, "own-config", providerConfig={"kind": "ProviderConfig", "name": "foreign"})
     _credential(stack, projects=["somebody-else"])
-    refused.credential = "foreign"
+    refused.blueprint, refused.credential = "own-config", "foreign"
 
     refused.apply()
 
@@ -133,6 +134,7 @@ def test_a_credential_of_another_project_is_refused_until_it_is_allowed(
     wait_for(
         lambda: condition_of(refused.xr(), "Admitted").get("status") == "True",
         "the credential allowed",
+        explain=refused.explain,
     )
 
 

@@ -113,14 +113,19 @@ class Node:
         return str(((self.record() or {}).get("status") or {}).get("phase", ""))
 
     def until_ready(self, *, timeout_s: float = TIMEOUT_S) -> str:
-        """Wait until the XR is Ready; return its handle."""
+        """Wait until the XR is Ready with the record that is there now; return its handle."""
         wait_for(
-            lambda: condition_of(self.xr(), "Ready").get("status") == "True",
+            self._is_ready,
             f"{self.name} Ready",
             timeout_s=timeout_s,
             explain=self.explain,
         )
         return self.handle()
+
+    def _is_ready(self) -> bool:
+        xr, handle = self.xr() or {}, self.handle()
+        ours = handle != "" and (xr.get("status") or {}).get("xrName") == handle
+        return ours and condition_of(xr, "Ready").get("status") == "True"
 
     def until_enrolling(self, *, timeout_s: float = TIMEOUT_S) -> str:
         """Wait until the machine runs and its node does not come; return the handle."""
