@@ -181,10 +181,11 @@ def test_an_xr_applied_again_adopts_what_its_orphaning_left(make_node: MakeNode)
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_a_reconciler_killed_in_the_middle_of_teardown_finishes_it(
-    stack: Stack, make_node: MakeNode, propagation: str
+    stack: Stack, make_node: MakeNode, *, registered: bool, propagation: str
 ) -> None:
-    node = make_node(labels={"demo-delete": "hang"}).apply()
-    handle = node.until_ready()
+    labels = {"demo-delete": "hang"} if registered else {"demo-delete": "hang", **NEVER}
+    node = make_node(labels=labels).apply()
+    handle = _settled(node, registered=registered)
     node.delete(propagation=propagation)
     wait_for(lambda: node.phase() == "Deprovisioning", "Deprovisioning")
 
@@ -195,5 +196,5 @@ def test_a_reconciler_killed_in_the_middle_of_teardown_finishes_it(
     stack.start_reconciler()
 
     node.until_gone(handle)
-    node.assert_ordered(handle, registered=True)
+    node.assert_ordered(handle, registered=registered)
     node.assert_nothing_left(handle)

@@ -37,10 +37,12 @@ def _delete_all(cluster: Cluster, api: str, kind: str, namespace: str) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def settled(stack: Stack) -> Iterator[Node]:
-    node = Node(stack, "protected").apply()
-    handle = node.until_ready()
+@pytest.fixture(scope="module", params=[True, False], ids=["registered", "never-came"])
+def settled(stack: Stack, request: pytest.FixtureRequest) -> Iterator[Node]:
+    registered = bool(request.param)
+    labels = {} if registered else {"demo-boot": "never"}
+    node = Node(stack, f"protected-{request.param}".lower(), labels=labels).apply()
+    handle = node.until_ready() if registered else node.until_enrolling()
     yield node
     node.delete(propagation="Background")
     node.until_gone(handle)
