@@ -14,6 +14,7 @@ from function.contract import names
 from function.contract.conditions import ConditionType, Reason, Verdict
 from function.contract.tenancy import ProjectStatus
 from reconciler.domain.broker import ids
+from reconciler.domain.broker.status import condition
 
 LABEL_PROJECT = f"{names.GROUP}/project"
 
@@ -50,7 +51,7 @@ def status(
     reason = Reason.ADMITTED if ready else Reason.NAMESPACE_NOT_READY
     message = "The namespace is ready." if ready else "The namespace is terminating."
     verdict = Verdict(type=ConditionType.READY, status=ready, reason=reason, message=message)
-    return {**body, "conditions": [_condition(previous, verdict, generation, now)]}
+    return {**body, "conditions": [condition(previous, verdict, generation=generation, now=now)]}
 
 
 def refused(
@@ -60,21 +61,7 @@ def refused(
     verdict = Verdict(
         type=ConditionType.READY, status=False, reason=Reason.INVALID_INPUT, message=message
     )
-    return {**previous, "conditions": [_condition(previous, verdict, generation, now)]}
-
-
-def _condition(
-    previous: Mapping[str, Any], verdict: Verdict, generation: int, now: datetime
-) -> dict[str, Any]:
-    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    for item in previous.get("conditions") or []:
-        if item.get("type") == verdict.type and item.get("status") == verdict.status_text:
-            since = item.get("lastTransitionTime", since)
     return {
-        "type": verdict.type.value,
-        "status": verdict.status_text,
-        "reason": str(verdict.reason),
-        "message": verdict.message,
-        "lastTransitionTime": since,
-        "observedGeneration": generation,
+        **previous,
+        "conditions": [condition(previous, verdict, generation=generation, now=now)],
     }

@@ -35,7 +35,6 @@ WATCH_CONNECT_S: Final = 10.0
 WATCH_LINE_MAX_BYTES: Final = 4 * 1024 * 1024
 """Longest watch event: an object is at most 1.5 MiB in etcd, managedFields included."""
 
-APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 

@@ -66,11 +66,6 @@ class Cluster:
         for cache in self.caches.values():
             await cache.wait_synced()
 
-    @property
-    def synced(self) -> bool:
-        """Tell whether every cache has its first list."""
-        return all(cache.synced for cache in self.caches.values())
-
 
 async def open_client(kubeconfig: Path | None) -> KubernetesClient:
     """Open a client from a kubeconfig, or from the Pod's service account when None.

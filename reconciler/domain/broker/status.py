@@ -54,14 +54,22 @@ def render(
         )
         body = wire(model)
     body["conditions"] = [
-        _condition(previous, verdict, generation=generation, now=now) for verdict in verdicts(facts)
+        condition(previous, verdict, generation=generation, now=now) for verdict in verdicts(facts)
     ]
     return body
 
 
-def _condition(
+def condition(
     previous: Mapping[str, Any], verdict: Verdict, *, generation: int, now: datetime
 ) -> dict[str, Any]:
+    """Return a verdict as a condition, with its transition time kept while it stays.
+
+    Args:
+        previous: The status as last written.
+        verdict: What the condition is to say.
+        generation: For `observedGeneration`.
+        now: The time of a transition that happens now.
+    """
     since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     for item in previous.get("conditions") or []:
         if item.get("type") == verdict.type and item.get("status") == verdict.status_text:
