@@ -105,14 +105,18 @@ class Stack:
         self.plane.stop()
         self.postgres.stop()
 
-    def start_reconciler(self) -> Child:
-        """Start `broker serve` and return once it is ready."""
+    def start_reconciler(self, env: Mapping[str, str] | None = None) -> Child:
+        """Start `broker serve` and return once it is ready.
+
+        Args:
+            env: overrides its settings for this start.
+        """
         self._starts += 1
         kubeconfig = self.plane.service_account_kubeconfig(*RECONCILER_ACCOUNT)
         program = Program(
             name=f"reconciler-{self._starts}",
             argv=[script("broker"), "serve"],
-            env={**self.settings(), "KUBECONFIG": str(kubeconfig)},
+            env={**self.settings(), **(env or {}), "KUBECONFIG": str(kubeconfig)},
             cwd=ROOT,
         )
         self.report("starting the reconciler")

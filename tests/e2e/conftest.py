@@ -26,6 +26,10 @@ def delayed(seconds: float) -> str:
     return f"provisionedresource-delayed-{str(seconds).replace('.', '-')}"
 
 
+PIPELINES = ["provisionedresource", *(delayed(seconds) for seconds in DELAYS)]
+PIPELINE_IDS = ["prompt", *(f"delay-{seconds}" for seconds in DELAYS)]
+
+
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     (ROOT / ".run").mkdir(exist_ok=True)

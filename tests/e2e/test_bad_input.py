@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,6 +139,51 @@ def test_a_credential_of_another_project_is_refused_until_it_is_allowed(
         "the credential allowed",
         explain=refused.explain,
     )
+
+
+def test_a_document_larger_than_its_cloud_takes_is_refused_until_it_fits(
+    stack: Stack, refused: Node, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "ca.crt"
+    bundle.write_text(_certificates(LARGE_BUNDLE_BYTES), encoding="utf-8")
+    stack.kill_reconciler()
+    stack.start_reconciler({"PLEXSPHERE_PROVISIONING_BROKER_CA_BUNDLE_FILE": str(bundle)})
+    try:
+        refused.apply()
+        told = wait_for(
+            lambda: _too_large(condition_of(refused.xr(), "BootstrapInjected")),
+            "BootstrapInjected=False/UserDataTooLarge",
+            explain=refused.explain,
+        )
+        assert "spec.userData: " in told["message"]
+        assert "takes at most 16384" in told["message"]
+        handle = refused.handle()
+        assert refused.substrate(handle) is None
+        assert refused.machine(handle) is None
+    finally:
+        stack.kill_reconciler()
+        stack.start_reconciler()
+
+    assert refused.until_ready() == handle
+    refused.assert_created_once(handle)
+
+
+LARGE_BUNDLE_BYTES = 10_000
+"""The document carries it twice: some 20 KB beside a limit of 16 KB."""
+
+
+def _too_large(condition: dict[str, Any]) -> dict[str, Any] | None:
+    too_large = condition.get("status") == "False" and condition["reason"] == "UserDataTooLarge"
+    return condition if too_large else None
+
+
+def _certificates(size: int) -> str:
+    """Return that many bytes, or a little more, of certificates that nobody can compress."""
+    bundle = ""
+    while len(bundle) < size:
+        text = base64.encodebytes(secrets.token_bytes(600)).decode("ascii")
+        bundle += f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"
+    return bundle
 
 
 def _publish(stack: Stack, name: str, **changes: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dev.stack import Stack
-from tests.e2e.conftest import DELAYS, MakeNode, delayed
+from tests.e2e.conftest import DELAYS, PIPELINE_IDS, PIPELINES, MakeNode, delayed
 from tests.e2e.world import CLOUD_API, TIMEOUT_S, Node, condition_of, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
@@ -14,7 +14,6 @@ REPLACED_S = 150.0
 """Two lives in a row on a loaded machine."""
 
 NEVER = {"demo-boot": "never"}
-PIPELINES = ["provisionedresource", *(delayed(seconds) for seconds in DELAYS)]
 
 
 @pytest.fixture(params=[True, False], ids=["registered", "never-came"])
@@ -22,7 +21,7 @@ def registered(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-@pytest.fixture(params=PIPELINES, ids=["prompt", *(f"delay-{s}" for s in DELAYS)])
+@pytest.fixture(params=PIPELINES, ids=PIPELINE_IDS)
 def node(request: pytest.FixtureRequest, make_node: MakeNode, *, registered: bool) -> Node:
     labels = {} if registered else NEVER
     made = make_node(labels=labels, composition=request.param)

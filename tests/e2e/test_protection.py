@@ -4,6 +4,7 @@ happen without the policies."""
 from __future__ import annotations
 
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from dev import facts
 from dev.kube import Cluster, RefusedError
 from dev.stack import RECONCILER_ACCOUNT, ROOT, Stack
-from tests.e2e.conftest import MakeNode
+from tests.e2e.conftest import PIPELINE_IDS, PIPELINES, MakeNode
 from tests.e2e.world import API, CLOUD_API, SUBSTRATE_API, Node, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -37,11 +38,17 @@ def _delete_all(cluster: Cluster, api: str, kind: str, namespace: str) -> None:
     )
 
 
+@pytest.fixture(scope="module", params=PIPELINES, ids=PIPELINE_IDS)
+def pipeline(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module", params=[True, False], ids=["registered", "never-came"])
-def settled(stack: Stack, request: pytest.FixtureRequest) -> Iterator[Node]:
+def settled(stack: Stack, request: pytest.FixtureRequest, pipeline: str) -> Iterator[Node]:
     registered = bool(request.param)
     labels = {} if registered else {"demo-boot": "never"}
-    node = Node(stack, f"protected-{request.param}".lower(), labels=labels).apply()
+    name = f"protected-{request.param}-{pipeline}".lower()
+    node = Node(stack, name, labels=labels, composition=pipeline).apply()
     handle = node.until_ready() if registered else node.until_enrolling()
     yield node
     node.delete(propagation="Background")
@@ -89,7 +96,7 @@ def other_project(stack: Stack) -> Callable[[str], str]:
     """Make a Project of its own, because its namespace will go."""
 
     def make(identity: str) -> str:
-        name = f"project-{identity[-2:]}"
+        name = f"project-{identity}"
         credential = stack.plane.cluster.get(API, "CloudCredential", "demo-main")
         assert credential is not None
         projects = sorted({*credential["spec"]["projects"], name})
@@ -114,25 +121,18 @@ def other_project(stack: Stack) -> Callable[[str], str]:
     return make
 
 
-@pytest.mark.parametrize(
-    ("registered", "identity"),
-    [
-        (True, "0197b1a2-7c3d-7e4f-8a5b-000000000001"),
-        (False, "0197b1a2-7c3d-7e4f-8a5b-000000000002"),
-    ],
-    ids=["registered", "never-came"],
-)
+@pytest.mark.parametrize("registered", [True, False], ids=["registered", "never-came"])
 def test_a_namespace_is_refused_with_its_count_and_keeps_the_order_without_its_label(
     stack: Stack,
     make_node: MakeNode,
     other_project: Callable[[str], str],
+    pipeline: str,
     *,
     registered: bool,
-    identity: str,
 ) -> None:
-    namespace = other_project(identity)
+    namespace = other_project(str(uuid.uuid4()))
     labels = {} if registered else {"demo-boot": "never"}
-    node = make_node(namespace=namespace, labels=labels).apply()
+    node = make_node(namespace=namespace, labels=labels, composition=pipeline).apply()
     handle = node.until_ready() if registered else node.until_enrolling()
     cluster = stack.plane.cluster
 
