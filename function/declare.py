@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from function.compose import facts as values
-from function.compose import pipeline, reading
-from function.compose.facts import Facts, Lookup, Outcome, Refusal, Request, Requirement
+from function.compose import joint, pipeline, reading
+from function.compose.call import Answer, Lookup, Outcome, Request, Requirement
+from function.compose.facts import XR, Facts, Refusal
+from function.compose.inputs import InputEnrolment, Strict
+from function.compose.raw import Raw, mapping, metadata
 from function.contract import names, parameters
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
@@ -30,27 +32,13 @@ from function.contract.shape import NameRef, Shape
 from function.contract.strategy import CloudProvider
 
 KIND: Final = "Declare"
-OBSERVED: Final = (names.RESOURCE_RECORD, names.RESOURCE_SUBSTRATE)
-"""The composed resources this input looks at."""
 
 _BLUEPRINT: Final = "blueprint"
 _CREDENTIAL: Final = "credential"
 _CLOUD: Final = "cloud"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class InputEnrolment(_Strict):
-    """Knobs a Composition may give; the reconciler's own, in the record's status, win."""
-
-    base_url: str | None = Field(default=None, alias="baseURL", max_length=2048)
-    plexd_download_url: str | None = Field(default=None, alias="plexdDownloadURL", max_length=2048)
-    plexd_image: str | None = Field(default=None, alias="plexdImage", max_length=512)
-
-
-class DeclareInput(_Strict):
+class DeclareInput(Strict):
     """The step's input."""
 
     api_version: Literal["broker.fn.plexsphere.com/v1alpha1"] = Field(alias="apiVersion")
@@ -85,8 +73,18 @@ class _RefusedError(Exception):
         super().__init__(str(refusal.error))
 
 
-def declare(request: Request) -> Outcome:
+def answer(request: Request) -> Answer:
     """Answer one call with the input `Declare`.
+
+    Raises:
+        ContractError: The step's input is unreadable.
+    """
+    outcome = declare(request)
+    return joint.single(request.xr, outcome, names.RESOURCE_RECORD, names.RESOURCE_SUBSTRATE)
+
+
+def declare(request: Request) -> Outcome:
+    """Compose what a ProvisionedResource declares.
 
     Raises:
         ContractError: The step's input is unreadable.
@@ -122,15 +120,15 @@ def declare(request: Request) -> Outcome:
     return pipeline.compose(facts, _requirements(request.xr, objects))
 
 
-def _requirements(xr: values.Raw, objects: _Objects) -> dict[str, Requirement]:
+def _requirements(xr: Raw, objects: _Objects) -> dict[str, Requirement]:
     """Return the whole accumulated set: the cloud is known once the credential is."""
-    spec = values.mapping(xr.get("spec"))
+    spec = mapping(xr.get("spec"))
     wanted = {
         _BLUEPRINT: ("BlueprintVersion", spec.get("blueprintRef")),
         _CREDENTIAL: ("CloudCredential", spec.get("cloudCredentialRef")),
     }
     if objects.credential.raw is not None:
-        credential = values.mapping(objects.credential.raw.get("spec"))
+        credential = mapping(objects.credential.raw.get("spec"))
         wanted[_CLOUD] = ("Cloud", credential.get("cloudRef"))
     found: dict[str, Requirement] = {}
     for requirement, (kind, reference) in wanted.items():
@@ -140,16 +138,16 @@ def _requirements(xr: values.Raw, objects: _Objects) -> dict[str, Requirement]:
     return found
 
 
-def _declared(xr: values.XR, raw: values.Raw, objects: _Objects) -> Declaration | Refusal:
+def _declared(xr: XR, raw: Raw, objects: _Objects) -> Declaration | Refusal:
     try:
-        return _resolved(xr, values.mapping(raw.get("spec")), objects)
+        return _resolved(xr, mapping(raw.get("spec")), objects)
     except _RefusedError as refused:
         return refused.refusal
     except ContractError as error:
         return Refusal(error=error)
 
 
-def _resolved(xr: values.XR, raw: values.Raw, objects: _Objects) -> Declaration:
+def _resolved(xr: XR, raw: Raw, objects: _Objects) -> Declaration:
     if xr.project_id is None:
         raise ContractError(
             field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
@@ -183,7 +181,7 @@ def _blueprint(objects: _Objects) -> BlueprintVersionSpec:
     raw = _found(objects.blueprint, field, Reason.BLUEPRINT_NOT_FOUND, "BlueprintVersion")
     blueprint = reading.parsed(
         BlueprintVersionSpec,
-        values.mapping(raw.get("spec")),
+        mapping(raw.get("spec")),
         "BlueprintVersion.spec",
         Reason.UNSUPPORTED_BLUEPRINT,
     )
@@ -201,9 +199,9 @@ def _provider(objects: _Objects, blueprint: BlueprintVersionSpec) -> CloudProvid
         return blueprint.provider_kinds[0]
     field = "spec.cloudCredentialRef"
     raw = _found(objects.credential, field, Reason.CREDENTIAL_NOT_FOUND, "CloudCredential")
-    reading.parsed(CloudCredentialSpec, values.mapping(raw.get("spec")), "CloudCredential.spec")
+    reading.parsed(CloudCredentialSpec, mapping(raw.get("spec")), "CloudCredential.spec")
     raw = _found(objects.cloud, "CloudCredential.spec.cloudRef", Reason.CLOUD_NOT_FOUND, "Cloud")
-    cloud = reading.parsed(CloudSpec, values.mapping(raw.get("spec")), "Cloud.spec")
+    cloud = reading.parsed(CloudSpec, mapping(raw.get("spec")), "Cloud.spec")
     if cloud.provider not in blueprint.provider_kinds:
         raise ContractError(
             field=field,
@@ -237,7 +235,7 @@ def _unchanged(declared: Declaration, accepted: Declaration | None) -> Declarati
 def _at_hand(objects: _Objects, accepted: Declaration | None) -> BlueprintVersionSpec | None:
     """Return the blueprint if it is readable and the one that was accepted."""
     if accepted is not None and accepted.blueprint is not None:
-        name = values.metadata(objects.blueprint.raw or {}).get("name")
+        name = metadata(objects.blueprint.raw or {}).get("name")
         if name != accepted.blueprint.name:
             return None
     try:
@@ -246,7 +244,7 @@ def _at_hand(objects: _Objects, accepted: Declaration | None) -> BlueprintVersio
         return None
 
 
-def _found(lookup: Lookup, field: str, reason: str, kind: str) -> values.Raw:
+def _found(lookup: Lookup, field: str, reason: str, kind: str) -> Raw:
     if lookup.raw is not None:
         return lookup.raw
     if lookup.looked:

@@ -11,7 +11,7 @@ the request's tag in the answer. Source: reference, crossplane §2.3, §6.4 and 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +21,8 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
 from google.protobuf import struct_pb2
 
-from function import declare
-from function.compose.facts import Composed, Outcome, Request, Ttl
+from function import declare, enrol
+from function.compose.call import Answer, Composed, Notice, Request, Ttl
 from function.contract import names
 from function.contract.conditions import Verdict
 from function.contract.errors import ContractError
@@ -35,10 +35,11 @@ _OURS: Final = Path(__file__).parent
 _TAG_SHOWN: Final = 12
 """Characters of the tag that correlate an answer with the log."""
 
-_INPUTS: Final[Mapping[str, tuple[Callable[[Request], Outcome], tuple[str, ...]]]] = {
-    declare.KIND: (declare.declare, declare.OBSERVED),
+_INPUTS: Final[Mapping[str, Callable[[Request], Answer]]] = {
+    declare.KIND: declare.answer,
+    enrol.KIND: enrol.answer,
 }
-"""Each input: who answers it, and the observed resources it looks at."""
+"""Who answers each input."""
 
 _STATUS: Final = {
     True: fnv1.STATUS_CONDITION_TRUE,
@@ -88,9 +89,7 @@ def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
     kind = step.get("kind")
     if not isinstance(kind, str) or kind not in _INPUTS:
         raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
-    answer, observed = _INPUTS[kind]
-    outcome = answer(_request(req, step, observed))
-    rsp = _response(req, outcome)
+    rsp = _response(req, _INPUTS[kind](_request(req, step)))
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
         return rsp
     # Nothing of a fatal answer is applied, so the desired state that is too large may stay out.
@@ -101,9 +100,20 @@ def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
     """Return a Struct as plain values.
 
-    A Struct holds doubles only: whole ones become integers again. `managedFields` is
-    large, says nothing here and is left out.
+    A Struct holds doubles only: whole ones become integers again.
     """
+    return {key: _plain(value) for key, value in struct.fields.items()}
+
+
+def manifest(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """Return an object as plain values, without its `managedFields`, which are large."""
+    return {
+        key: _head(value.struct_value) if key == "metadata" else _plain(value)
+        for key, value in struct.fields.items()
+    }
+
+
+def _head(struct: struct_pb2.Struct) -> dict[str, Any]:
     return {key: _plain(value) for key, value in struct.fields.items() if key != "managedFields"}
 
 
@@ -124,43 +134,71 @@ def _plain(value: struct_pb2.Value) -> Any:
             return None
 
 
-def _request(
-    req: fnv1.RunFunctionRequest, step: dict[str, Any], observed: tuple[str, ...]
-) -> Request:
-    # Indexing a protobuf map creates the entry: look before reading.
-    resources = {
-        name: plain(req.observed.resources[name].resource)
-        for name in observed
-        if name in req.observed.resources
-    }
+class _Objects(Mapping[str, dict[str, Any]]):
+    """Objects of a request by name, converted when somebody looks at one.
+
+    A pipeline may compose hundreds that are nobody's business here.
+    """
+
+    def __init__(
+        self,
+        source: Mapping[str, fnv1.Resource],
+        read: Callable[[struct_pb2.Struct], dict[str, Any]],
+    ) -> None:
+        self._source = source
+        self._convert = read
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        if name not in self._read:
+            # Indexing a protobuf map creates the entry: look before reading.
+            if name not in self._source:
+                raise KeyError(name)
+            self._read[name] = self._convert(self._source[name].resource)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._source)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._source
+
+
+def _request(req: fnv1.RunFunctionRequest, step: dict[str, Any]) -> Request:
     required = {
-        name: plain(found.items[0].resource) if found.items else None
+        name: manifest(found.items[0].resource) if found.items else None
         for name, found in req.required_resources.items()
     }
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
-        xr=plain(req.observed.composite.resource),
-        resources=resources,
+        xr=manifest(req.observed.composite.resource),
+        resources=_Objects(req.observed.resources, manifest),
+        whole=_Objects(req.observed.resources, plain),
+        desired=_Objects(req.desired.resources, plain),
         required=required,
         step=step,
         preview=asked is not None and asked.bool_value,
     )
 
 
-def _response(req: fnv1.RunFunctionRequest, outcome: Outcome) -> fnv1.RunFunctionResponse:
-    rsp = response.to(req, ttl=outcome.ttl.value)
-    _compose(rsp, names.RESOURCE_RECORD, outcome.record)
-    _compose(rsp, names.RESOURCE_SUBSTRATE, outcome.substrate)
-    if outcome.status:
+def _response(req: fnv1.RunFunctionRequest, answer: Answer) -> fnv1.RunFunctionResponse:
+    rsp = response.to(req, ttl=answer.ttl.value)
+    for name, composed in answer.resources.items():
+        _compose(rsp.desired, name, composed)
+    if answer.status:
         composite = rsp.desired.composite.resource
         status = plain(composite).get("status")
-        merged = {**(status if isinstance(status, dict) else {}), **outcome.status}
+        merged = {**(status if isinstance(status, dict) else {}), **answer.status}
         resource.update(rsp.desired.composite, {"status": merged})
-    held = req.desired.composite.ready == fnv1.READY_FALSE
-    ready = outcome.ready and not held
-    rsp.desired.composite.ready = fnv1.READY_TRUE if ready else fnv1.READY_FALSE
-    rsp.conditions.extend(_condition(verdict) for verdict in outcome.verdicts)
-    for name, wanted in outcome.requirements.items():
+    if not answer.ready:
+        # Otherwise it is as ready as its resources, other steps' among them.
+        rsp.desired.composite.ready = fnv1.READY_FALSE
+    rsp.conditions.extend(_condition(verdict) for verdict in answer.verdicts)
+    rsp.results.extend(_event(notice) for notice in answer.notices)
+    for name, wanted in answer.requirements.items():
         response.require_resources(
             rsp,
             name,
@@ -172,13 +210,24 @@ def _response(req: fnv1.RunFunctionRequest, outcome: Outcome) -> fnv1.RunFunctio
     return rsp
 
 
-def _compose(rsp: fnv1.RunFunctionResponse, name: str, composed: Composed | None) -> None:
+def _compose(desired: fnv1.State, name: str, composed: Composed | None) -> None:
     if composed is None:
+        desired.resources.pop(name, None)
         return
-    desired = rsp.desired.resources[name]
-    desired.Clear()
-    resource.update(desired, composed.manifest)
-    desired.ready = fnv1.READY_TRUE if composed.ready else fnv1.READY_FALSE
+    made = desired.resources[name]
+    made.resource.Clear()
+    resource.update(made, composed.manifest)
+    if composed.ready is not None:
+        made.ready = fnv1.READY_TRUE if composed.ready else fnv1.READY_FALSE
+
+
+def _event(notice: Notice) -> fnv1.Result:
+    return fnv1.Result(
+        severity=fnv1.SEVERITY_WARNING,
+        reason=notice.reason,
+        message=notice.message,
+        target=fnv1.TARGET_COMPOSITE,
+    )
 
 
 def _condition(verdict: Verdict) -> fnv1.Condition:

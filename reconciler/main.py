@@ -19,6 +19,7 @@ from function.__version__ import __version__
 from reconciler.adapters.postgres.migrate import MigrationError
 from reconciler.adapters.postgres.migrate import migrate as migrate_schema
 from reconciler.app.work_queue import describe
+from reconciler.commands.render import render
 from reconciler.settings import Settings, SettingsError
 from reconciler.wiring import serving
 
@@ -33,6 +34,9 @@ _log = logging.getLogger(__name__)
 @click.version_option(__version__, prog_name="broker")
 def cli() -> None:
     """The provisioning broker's reconciler."""
+
+
+cli.add_command(render)
 
 
 @cli.command()

@@ -1,91 +1,24 @@
-"""The values that go into one composition and come out of it.
+"""What one composition is decided from.
 
-Belongs here: frozen values and the readings of a raw object that several modules need.
-Not here: decisions. `raw` fields may hold a token inside user data, so they never show in
-a repr.
+Belongs here: frozen values. Not here: decisions, what a call exchanges (`call`). `raw`
+fields may hold a token inside user data, so they never show in a repr.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import Enum, unique
-from typing import Any, Final
 from uuid import UUID
 
+from function.compose.call import Lookup
+from function.compose.raw import Raw, mapping, metadata, terminating
 from function.contract import names
 from function.contract.catalog import BlueprintVersionSpec
-from function.contract.conditions import Verdict
 from function.contract.errors import ContractError
-from function.contract.record import Declaration, Enrolment, RecordStatus
+from function.contract.record import Declaration, Enrolment, RecordStatus, SubstrateReference
 from function.contract.secrets import TokenPlaintext
-
-Raw = Mapping[str, Any]
-
-COUNT: Final = re.compile(r"[0-9]{1,9}")
-"""A generation as text."""
-
-
-@unique
-class Ttl(Enum):
-    """How long a response holds: until something nobody watches may have changed."""
-
-    STEADY = timedelta(minutes=10)
-    REFUSED = timedelta(minutes=1)
-    WAITING = timedelta(seconds=10)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """An object the function wants to see.
-
-    Attributes:
-        namespace: None for a cluster-scoped kind.
-    """
-
-    api_version: str
-    kind: str
-    name: str
-    namespace: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One call of the function, as plain values.
-
-    Attributes:
-        xr: The observed composite.
-        resources: Observed composed resources by name, as far as an input looks at them.
-        required: Required resources by requirement name; None: looked for and absent; a
-            name that is missing was not looked for yet.
-        step: The step's input object.
-        preview: The request's context asks for a preview.
-    """
-
-    xr: Raw = field(repr=False)
-    resources: Mapping[str, Raw] = field(repr=False)
-    required: Mapping[str, Raw | None] = field(repr=False)
-    step: Raw = field(repr=False)
-    preview: bool = False
-
-    def lookup(self, requirement: str) -> Lookup:
-        """Return what became of a requirement."""
-        return Lookup(looked=requirement in self.required, raw=self.required.get(requirement))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
-    """A required object: not looked for yet, looked for and absent, or found.
-
-    Attributes:
-        looked: Whether Crossplane resolved the requirement.
-        raw: The object, or None.
-    """
-
-    looked: bool = False
-    raw: Raw | None = field(default=None, repr=False)
+from function.render import fieldpath
+from function.render.tag_place import TagPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +81,27 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A resource that other steps compose, and where it takes what is ours.
+
+    Attributes:
+        given: What an earlier step composed in this run; None: it stopped to.
+        last: What the pipeline composed before it stopped; None while it is given.
+        paths: Where each field of a strategy goes, by the field's name.
+        tags: Where cloud tags go; None: nowhere.
+        terminal: The conditions, by type and status, that say it failed for good.
+        siblings: What must outlive the node beside it, as far as it is there or named.
+    """
+
+    given: Raw | None = field(repr=False)
+    last: Raw | None = field(repr=False)
+    paths: Mapping[str, fieldpath.Path]
+    tags: TagPlace | None
+    terminal: tuple[tuple[str, str], ...]
+    siblings: tuple[SubstrateReference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything one composition is decided from.
 
@@ -161,6 +115,7 @@ class Facts:
         token: The token of the Secret that the record names, or None.
         enrolment: The input's knobs; the record's own win.
         preview: Compose as if accepted, with placeholders.
+        target: Given where the substrate is a resource of other steps (`Enrol`).
     """
 
     xr: XR
@@ -173,6 +128,7 @@ class Facts:
     token: Token | None = None
     enrolment: Enrolment = field(default_factory=Enrolment)
     preview: bool = False
+    target: Target | None = None
 
     @property
     def record_name(self) -> str:
@@ -191,63 +147,21 @@ class Facts:
         )
 
     @property
+    def drain(self) -> bool:
+        """Whether the resource must go in order because its step stopped composing it.
+
+        A drain that began goes on to its end: the reconciler cannot take it back.
+        """
+        if self.target is None or self.preview:
+            return False
+        return self.target.given is None or bool(self.recorded.get("drain"))
+
+    @property
+    def recorded(self) -> Raw:
+        """The spec of the record as it stands; empty where there is none."""
+        return {} if self.record is None else mapping(self.record.raw.get("spec"))
+
+    @property
     def status(self) -> RecordStatus:
         """The record's status; empty where there is no record."""
         return self.record.status if self.record is not None else RecordStatus()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
-    """One object to compose and whether it is ready."""
-
-    manifest: dict[str, Any] = field(repr=False)
-    ready: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What one composition answers.
-
-    Attributes:
-        record: The record, or None to compose none.
-        substrate: The substrate, or None to compose none.
-        ready: Whether the composite is ready; always given.
-        verdicts: The four conditions.
-        status: Fields of the XR's status.
-        ttl: How long the answer holds.
-        requirements: Every object that is needed, by requirement name.
-    """
-
-    record: Composed | None
-    substrate: Composed | None
-    ready: bool
-    verdicts: tuple[Verdict, ...]
-    status: dict[str, Any]
-    ttl: Ttl
-    requirements: Mapping[str, Requirement]
-
-
-def mapping(value: object) -> Raw:
-    """Return a value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def metadata(raw: Raw) -> Raw:
-    """Return an object's metadata."""
-    return mapping(raw.get("metadata"))
-
-
-def status(raw: Raw) -> Raw:
-    """Return an object's status."""
-    return mapping(raw.get("status"))
-
-
-def terminating(raw: Raw) -> bool:
-    """Tell whether an object has a deletion time."""
-    return bool(metadata(raw).get("deletionTimestamp"))
-
-
-def generation(raw: Raw) -> int | None:
-    """Return the bootstrap generation stamped on an object, or None."""
-    text = mapping(metadata(raw).get("annotations")).get(names.ANNOTATION_GENERATION)
-    return int(text) if isinstance(text, str) and COUNT.fullmatch(text) else None

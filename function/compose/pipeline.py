@@ -8,30 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, assert_never
-from uuid import UUID
+from typing import Any, Final, Protocol, assert_never
+from uuid import UUID, uuid5
 
-from function.compose import record, stage, substrate
-from function.compose.facts import (
-    Composed,
-    Facts,
-    Lookup,
-    Outcome,
-    Raw,
-    Record,
-    Refusal,
-    Requirement,
-    Token,
-    Ttl,
-    status,
-)
+from function.compose import decorated, record, sight, stage, substrate
+from function.compose.call import Composed, Lookup, Outcome, Requirement, Ttl
+from function.compose.facts import Facts, Record, Refusal, Token
+from function.compose.raw import Raw, status
 from function.compose.stage import RecordState, Stage, SubstratePlan, TokenState
-from function.compose.verdicts import Judged, role, said, verdicts
+from function.compose.verdicts import Judged, said, verdicts
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType, Reason
 from function.contract.errors import ContractError
 from function.contract.record import (
     Bootstrap,
+    Declaration,
     Enrolment,
     ProviderConfigReference,
     RecordStatus,
@@ -53,7 +44,7 @@ PREVIEW_ENROLMENT: Final = Enrolment(
 """Placeholders under a top-level domain that never resolves (RFC 2606)."""
 
 _MAY_BE_READY: Final = frozenset({Stage.SUSTAIN, Stage.KEEP})
-_WAITING: Final = frozenset({Stage.SEEK, Stage.VANISHING})
+_WAITING: Final = frozenset({Stage.SEEK, Stage.VANISHING, Stage.DRAINED})
 
 
 def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
@@ -70,19 +61,19 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
     facts = _previewed(given) if given.preview else given
     judged = _judged(facts)
     record_composed = substrate_composed = None
-    manifest = None if judged.stage is Stage.REFUSED else record.manifest(facts)
+    manifest = None if judged.stage in stage.UNRECORDED else record.manifest(facts)
     if manifest is not None:
         ready = facts.status.phase is Phase.READY
         record_composed = Composed(manifest=manifest, ready=ready)
     if judged.composed is not None:
         ready = judged.live is not None and _is_ready(judged.live)
-        substrate_composed = Composed(manifest=dict(judged.composed), ready=ready)
+        substrate_composed = Composed(manifest=judged.composed, ready=ready)
+    opened = _enrolled(facts, judged.stage)
     return Outcome(
         record=record_composed,
         substrate=substrate_composed,
-        ready=substrate_composed is not None
-        and substrate_composed.ready
-        and _enrolled(facts, judged.stage),
+        ready=substrate_composed is not None and substrate_composed.ready is True and opened,
+        open=opened,
         verdicts=verdicts(facts, judged),
         status=_xr_status(facts.status),
         ttl=_ttl(facts, judged),
@@ -105,21 +96,23 @@ def situation(facts: Facts) -> stage.Situation:
         and known.xr_name is not None
         and known.substrate is SubstrateState.PRESENT,
         absent=known.substrate is SubstrateState.ABSENT,
-        sight=substrate.sight(facts),
+        sight=sight.sight(facts),
         held=_held(facts),
         token=_token_state(facts),
+        drain=facts.drain,
+        acknowledged=facts.recorded.get("released") is True,
     )
 
 
 def _judged(facts: Facts) -> Judged:
     chosen = stage.stage_of(situation(facts))
-    live = substrate.in_sight(facts)
+    live = sight.in_sight(facts)
     try:
         composed = _composed(facts, chosen, live)
     except ContractError as error:
         if live is None:
             return Judged(stage=Stage.WITHHELD, withheld=error)
-        kept = substrate.kept(facts, live)
+        kept = _maker(facts).kept(facts, live)
         return Judged(stage=chosen, composed=kept, live=live, unrendered=error)
     return Judged(stage=chosen, composed=composed, live=live)
 
@@ -130,24 +123,39 @@ def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] |
         case SubstratePlan.NONE:
             return None
         case SubstratePlan.KEEP:
-            return None if live is None else substrate.kept(facts, live)
+            return None if live is None else _maker(facts).kept(facts, live)
         case SubstratePlan.RENDER:
-            return None if live is None else substrate.rendered(facts, live)
+            return None if live is None else _maker(facts).rendered(facts, live)
         case SubstratePlan.BIRTH:
             accepted = facts.status.accepted
             if accepted is None:
                 return None
-            return substrate.born(facts, accepted, _enrolment(facts))
+            return _maker(facts).born(facts, accepted, _enrolment(facts))
         case _:
             assert_never(plan)
+
+
+class _Maker(Protocol):
+    """Makes the manifest of the substrate: alone, or out of what an earlier step gave."""
+
+    def kept(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
+
+    def rendered(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
+
+    def born(self, facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str, Any]: ...
+
+
+def _maker(facts: Facts) -> _Maker:
+    return substrate if facts.target is None else decorated
 
 
 def _previewed(facts: Facts) -> Facts:
     """Return facts as if the reconciler had accepted the declaration."""
     accepted = None if isinstance(facts.declared, Refusal) else facts.declared
+    identity = PREVIEW_ID if facts.target is None else uuid5(PREVIEW_ID, facts.resource)
     pretended = RecordStatus(
-        provisioned_resource_id=str(PREVIEW_ID),
-        xr_name=names.xr_name(PREVIEW_ID),
+        provisioned_resource_id=str(identity),
+        xr_name=names.xr_name(identity),
         accepted=accepted,
         substrate=SubstrateState.PRESENT,
         provider_config_ref=ProviderConfigReference(name="preview"),
@@ -189,7 +197,7 @@ def _held(facts: Facts) -> bool:
 
 
 def _token_state(facts: Facts) -> TokenState:
-    if role(facts) is MeshRole.STANDALONE:
+    if sight.role(facts) is MeshRole.STANDALONE:
         return TokenState.NOT_NEEDED
     bootstrap = facts.status.bootstrap
     if (
@@ -207,10 +215,15 @@ def _is_ready(live: Raw) -> bool:
 
 def _enrolled(facts: Facts, chosen: Stage) -> bool:
     known = facts.status
+    if facts.target is not None and facts.drain:
+        return facts.target.given is None
     if chosen not in _MAY_BE_READY or known.phase is Phase.FAILED:
         return False
     return (
-        role(facts) is MeshRole.STANDALONE or known.node is not None or known.phase is Phase.READY
+        sight.role(facts) is MeshRole.STANDALONE
+        or known.node is not None
+        or known.phase is Phase.READY
+        or sight.uninjected(facts)
     )
 
 
@@ -250,9 +263,9 @@ def _requirements(facts: Facts) -> dict[str, Requirement]:
             name=facts.record_key,
             namespace=facts.xr.namespace,
         )
-    if not substrate.adoptable(facts):
+    if not sight.adoptable(facts):
         return found
-    what = substrate.reference(facts)
+    what = sight.reference(facts)
     if what is not None:
         found[REQUIRE_SUBSTRATE] = Requirement(
             api_version=what.api_version,
@@ -261,7 +274,7 @@ def _requirements(facts: Facts) -> dict[str, Requirement]:
             namespace=facts.xr.namespace,
         )
     secret = facts.status.bootstrap.secret_ref
-    if secret is not None and role(facts) is MeshRole.NODE:
+    if secret is not None and sight.role(facts) is MeshRole.NODE:
         found[REQUIRE_TOKEN] = Requirement(
             api_version="v1", kind="Secret", name=secret.name, namespace=facts.xr.namespace
         )

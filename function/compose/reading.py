@@ -12,7 +12,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from function.compose.facts import COUNT, XR, Lookup, Raw, Record, Token, mapping, metadata, status
+from function.compose.call import Lookup
+from function.compose.facts import XR, Record, Token
+from function.compose.raw import COUNT, Raw, mapping, metadata, status
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError

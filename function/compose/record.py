@@ -10,8 +10,9 @@ import re
 from copy import deepcopy
 from typing import Any, Final
 
-from function.compose import substrate
-from function.compose.facts import Facts, Raw, Refusal, mapping, metadata, status
+from function.compose import sight
+from function.compose.facts import Facts, Refusal
+from function.compose.raw import Raw, mapping, metadata, status
 from function.compose.stage import SubstrateSight
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType
@@ -41,14 +42,16 @@ def manifest(facts: Facts) -> dict[str, Any] | None:
     }
     if _may_hold(facts):
         head["finalizers"] = [names.FINALIZER]
-    what = substrate.reference(facts)
+    what = sight.reference(facts)
     spec: dict[str, Any] = {
         "declaration": declaration,
-        "substrate": [] if what is None else [wire(what)],
+        "substrate": [] if what is None else [wire(what), *_siblings(facts)],
         "observed": _observed(facts),
     }
     if facts.status.substrate is SubstrateState.ABSENT:
         spec["released"] = True
+    if facts.drain:
+        spec["drain"] = True
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.RECORD_KIND,
@@ -57,18 +60,28 @@ def manifest(facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def failure(live: Raw | None) -> conditions.Condition | None:
+def failure(facts: Facts, live: Raw | None) -> conditions.Condition | None:
     """Return the terminal condition of a substrate, or None while it did not fail.
 
-    Only True is terminal: Crossplane turns unseen conditions Unknown on any error.
+    Only the status that was asked for is terminal: Crossplane turns unseen conditions
+    Unknown on any error.
     """
     if live is None:
         return None
-    found = conditions.find(status(live), ConditionType.PROVISIONING_FAILED)
-    if found is None or found.status != "True":
-        return None
-    message = _TOKEN.sub(REDACTED, found.message)[:REASON_MAX]
-    return found.model_copy(update={"message": message})
+    terminal = _TERMINAL if facts.target is None else facts.target.terminal
+    for kind, wanted in terminal:
+        found = conditions.find(status(live), kind)
+        if found is not None and found.status == wanted:
+            message = _TOKEN.sub(REDACTED, found.message)[:REASON_MAX]
+            return found.model_copy(update={"message": message})
+    return None
+
+
+_TERMINAL: Final = ((ConditionType.PROVISIONING_FAILED, "True"),)
+
+
+def _siblings(facts: Facts) -> list[dict[str, Any]]:
+    return [] if facts.target is None else [wire(sibling) for sibling in facts.target.siblings]
 
 
 def _declaration(facts: Facts) -> dict[str, Any] | None:
@@ -76,7 +89,7 @@ def _declaration(facts: Facts) -> dict[str, Any] | None:
         return wire(facts.declared)
     if facts.record is None:
         return None
-    held = mapping(mapping(facts.record.raw.get("spec")).get("declaration"))
+    held = mapping(facts.recorded.get("declaration"))
     return deepcopy(dict(held)) or None
 
 
@@ -89,28 +102,28 @@ def _may_hold(facts: Facts) -> bool:
 
 
 def _observed(facts: Facts) -> dict[str, Any]:
-    seen = substrate.in_sight(facts)
-    if seen is None and substrate.sight(facts) is SubstrateSight.VANISHING:
+    seen = sight.in_sight(facts)
+    if seen is None and sight.sight(facts) is SubstrateSight.VANISHING:
         seen = facts.sought.raw
     if seen is None:
         return _unseen(facts)
-    failed = failure(seen)
+    failed = failure(facts, seen)
     return wire(
         ObservedSubstrate(
             exists=True,
             ready=conditions.is_true(status(seen), ConditionType.READY),
             failed=failed is not None,
             reason="" if failed is None else f"{failed.reason}: {failed.message}"[:REASON_MAX],
-            bootstrap_generation=substrate.stamped_generation(facts),
+            bootstrap_generation=sight.stamped_generation(facts),
         )
     )
 
 
 def _unseen(facts: Facts) -> dict[str, Any]:
     """What the record says stands while a substrate may be there that was not looked up."""
-    undecided = substrate.adoptable(facts) and not facts.sought.looked
+    undecided = sight.adoptable(facts) and not facts.sought.looked
     if facts.record is not None and (undecided or facts.record.unreadable is not None):
-        held = mapping(mapping(facts.record.raw.get("spec")).get("observed"))
+        held = mapping(facts.recorded.get("observed"))
         if held:
             return deepcopy(dict(held))
     return wire(ObservedSubstrate())

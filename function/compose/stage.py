@@ -4,7 +4,8 @@ Theory of operation: a request is reduced to a `Situation` of closed sets; `stag
 table read from the top, whose first row that fits gives the stage, so it is total; a
 `Plan` per stage says what happens to the substrate. Three laws hold in every situation:
 a substrate in front of us is dropped only on `Absent`; none is created for a record that
-terminates or is Absent; none is created unless the record accepted the declaration.
+terminates or is Absent; none is created unless the record accepted the declaration. The
+record itself goes only after it said that its substrate is dropped.
 
 Belongs here: the decision. Not here: how facts become a situation, what is rendered.
 Source: design §2, "One actor deletes" and "The way of one node"; design §3.
@@ -64,6 +65,8 @@ class Stage(StrEnum):
     WAIT_TOKEN = "wait-token"  # noqa: S105 - a stage's name
     CREATE = "create"
     WITHHELD = "withheld"
+    DRAINING = "draining"
+    DRAINED = "drained"
 
 
 @unique
@@ -97,7 +100,12 @@ PLANS: Final = {
     Stage.WAIT_TOKEN: SubstratePlan.NONE,
     Stage.CREATE: SubstratePlan.BIRTH,
     Stage.WITHHELD: SubstratePlan.NONE,
+    Stage.DRAINING: SubstratePlan.KEEP,
+    Stage.DRAINED: SubstratePlan.NONE,
 }
+
+UNRECORDED: Final = frozenset({Stage.REFUSED, Stage.DRAINED})
+"""The stages in which no record is composed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +122,8 @@ class Situation:
         sight: How the substrate is seen.
         held: The reconciler refused the declaration or fears a substrate was lost.
         token: Whether the bootstrap can be injected.
+        drain: The step that composed the resource stopped to, so it goes in order.
+        acknowledged: The record says that this function has seen `Absent`.
     """
 
     preview: bool
@@ -124,6 +134,8 @@ class Situation:
     sight: SubstrateSight
     held: bool
     token: TokenState
+    drain: bool = False
+    acknowledged: bool = False
 
 
 _Row = tuple[Stage, Callable[[Situation], bool]]
@@ -139,8 +151,10 @@ _TABLE: Final[tuple[_Row, ...]] = (
     ),
     (Stage.REFUSED, lambda s: s.record is RecordState.NONE and s.refused),
     (Stage.RECORD_ONLY, lambda s: s.record is RecordState.NONE),
+    (Stage.DRAINED, lambda s: s.drain and s.absent and s.acknowledged),
     (Stage.ABSENT, lambda s: s.absent),
     (Stage.TERMINATING, lambda s: s.record is RecordState.TERMINATING),
+    (Stage.DRAINING, lambda s: s.drain),
     (Stage.KEEP, lambda s: s.refused),
     (Stage.RECORD_ONLY, lambda s: not s.accepted),
     (Stage.SUSTAIN, lambda s: s.sight in _SIGHTED),

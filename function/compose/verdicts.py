@@ -1,6 +1,6 @@
-"""The four conditions of the XR, given in full on every run.
+"""The conditions of the XR, given in full on every run.
 
-Belongs here: what each says in which stage. Conditions are sticky, so all four are always
+Belongs here: what each says in which stage. Conditions are sticky, so all are always
 there, with a reason and a message, and never a time or a counter. What the reconciler
 wrote on the record is mirrored where it explains why nothing happens.
 Source: reference, crossplane §2.6; design §3.
@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from function.compose import record as record_manifest
-from function.compose.facts import Facts, Raw, Refusal, status
+from function.compose import sight
+from function.compose.facts import Facts, Refusal
+from function.compose.raw import Raw, status
 from function.compose.stage import Stage
 from function.contract import conditions
 from function.contract.conditions import Condition, ConditionType, Reason, Verdict
 from function.contract.errors import ContractError
 from function.contract.strategy import MeshRole, Phase
-from function.render import inject
+from function.render import inject, tag_notes, tags
 
 MESSAGE_MAX: Final = 1024
 """Longest message in characters; the API's own limit is 32 KiB, a reader's is less."""
@@ -39,27 +41,21 @@ class Judged:
     """
 
     stage: Stage
-    composed: Raw | None = None
+    composed: dict[str, Any] | None = None
     live: Raw | None = None
     withheld: ContractError | None = None
     unrendered: ContractError | None = None
 
 
 def verdicts(facts: Facts, judged: Judged) -> tuple[Verdict, ...]:
-    """Return Admitted, BootstrapInjected, NodeRegistered and ProvisioningFailed."""
+    """Return every condition, each of its own type, in one order."""
     return (
         _admitted(facts, judged),
         _injected(facts, judged),
         _registered(facts, judged),
         _failed(facts, judged),
+        _tagged(facts),
     )
-
-
-def role(facts: Facts) -> MeshRole:
-    """Return the mesh role as accepted, else as declared, else the default."""
-    if facts.status.accepted is not None:
-        return facts.status.accepted.mesh_role
-    return MeshRole.NODE if isinstance(facts.declared, Refusal) else facts.declared.mesh_role
 
 
 def said(facts: Facts, condition_type: ConditionType) -> Condition | None:
@@ -102,7 +98,7 @@ def _reconcilers(facts: Facts) -> Verdict:
 
 def _injected(facts: Facts, judged: Judged) -> Verdict:
     kind = ConditionType.BOOTSTRAP_INJECTED
-    if role(facts) is MeshRole.STANDALONE:
+    if sight.role(facts) is MeshRole.STANDALONE:
         message = "a standalone resource takes no bootstrap"
         return _false(kind, Reason.NOT_EXPECTED, message)
     if judged.stage is Stage.PREVIEW:
@@ -110,10 +106,20 @@ def _injected(facts: Facts, judged: Judged) -> Verdict:
     if judged.withheld is not None:
         return _false(kind, judged.withheld.reason, str(judged.withheld))
     if judged.composed is not None:
-        if inject.observed(judged.composed):
-            return _true(kind, Reason.INJECTED, "the substrate carries its bootstrap")
-        return _false(kind, Reason.NOT_INJECTED, "the substrate carries no bootstrap")
+        return _carried(facts, judged.composed)
     return _not_injected(facts, judged.stage)
+
+
+def _carried(facts: Facts, composed: Raw) -> Verdict:
+    kind = ConditionType.BOOTSTRAP_INJECTED
+    if sight.uninjected(facts):
+        return _false(kind, Reason.NOT_INJECTED, _OLDER)
+    if facts.target is not None or inject.observed(composed):
+        return _true(kind, Reason.INJECTED, "the substrate carries its bootstrap")
+    return _false(kind, Reason.NOT_INJECTED, "the substrate carries no bootstrap")
+
+
+_OLDER: Final = "it was there before its record; it can enrol once it is made anew"
 
 
 def _not_injected(facts: Facts, stage: Stage) -> Verdict:
@@ -131,6 +137,8 @@ _UNINJECTED: Final = {
     Stage.RECORD_ONLY: (Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler"),
     Stage.ABSENT: (Reason.DEPROVISIONING, "the substrate is being removed"),
     Stage.TERMINATING: (Reason.DEPROVISIONING, "the record is being torn down"),
+    Stage.DRAINING: (Reason.DEPROVISIONING, "the resource is being drained"),
+    Stage.DRAINED: (Reason.DEPROVISIONING, "the earlier record is still going"),
     Stage.SEEK: (Reason.WAITING_FOR_CROSSPLANE, "an earlier substrate is being looked up"),
     Stage.VANISHING: (Reason.WAITING_FOR_SUBSTRATE, "the earlier substrate is still going"),
     Stage.WAIT_TOKEN: (Reason.WAITING_FOR_TOKEN, "no live bootstrap token is there yet"),
@@ -139,7 +147,7 @@ _UNINJECTED: Final = {
 
 def _registered(facts: Facts, judged: Judged) -> Verdict:
     kind = ConditionType.NODE_REGISTERED
-    if role(facts) is MeshRole.STANDALONE:
+    if sight.role(facts) is MeshRole.STANDALONE:
         return _false(kind, Reason.NOT_EXPECTED, "a standalone resource is no node")
     if judged.stage is Stage.PREVIEW:
         return _false(kind, Reason.PREVIEW, "no node registers in a preview")
@@ -153,17 +161,19 @@ def _node(facts: Facts, judged: Judged) -> Verdict:
     kind = ConditionType.NODE_REGISTERED
     if facts.status.node is not None:
         return _true(kind, Reason.REGISTERED, "the node registered")
+    if judged.composed is not None and sight.uninjected(facts):
+        return _false(kind, Reason.NOT_INJECTED, _OLDER)
     if judged.composed is not None:
         message = "the node has not registered yet"
         return _false(kind, Reason.WAITING_FOR_REGISTRATION, message)
-    if judged.stage in {Stage.ABSENT, Stage.TERMINATING}:
+    if judged.stage in {Stage.ABSENT, Stage.TERMINATING, Stage.DRAINED}:
         return _false(kind, Reason.DEPROVISIONING, "the resource is being torn down")
     return _false(kind, Reason.WAITING_FOR_SUBSTRATE, "there is no substrate yet")
 
 
 def _failed(facts: Facts, judged: Judged) -> Verdict:
     kind = ConditionType.PROVISIONING_FAILED
-    failure = record_manifest.failure(judged.live)
+    failure = record_manifest.failure(facts, judged.live)
     if failure is not None:
         return _true(kind, failure.reason, failure.message)
     if facts.status.phase is Phase.FAILED:
@@ -172,6 +182,24 @@ def _failed(facts: Facts, judged: Judged) -> Verdict:
         fallback = "provisioning failed; raise spec.retry to start over"
         return _true(kind, Reason.FAILED, message or fallback)
     return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
+
+
+def _tagged(facts: Facts) -> Verdict:
+    """Whether every label is a cloud tag as it was declared; without a declaration, none is."""
+    kind = ConditionType.CLOUD_TAGS_COMPLETE
+    accepted = facts.status.accepted
+    declared = accepted or (None if isinstance(facts.declared, Refusal) else facts.declared)
+    if declared is None or not declared.labels:
+        return _true(kind, Reason.COMPLETE, "no label is declared")
+    if facts.target is not None and facts.target.tags is None:
+        message = "paths.tags: is not given, so no label becomes a tag"
+        return _false(kind, Reason.LABELS_DROPPED, message)
+    notes = tags.encode(declared.provider, declared.labels).notes
+    told = tag_notes.report(notes)
+    if told is None:
+        return _true(kind, Reason.COMPLETE, "every label is a tag as it was declared")
+    dropped = any(note.kind.dropped for note in notes)
+    return _false(kind, Reason.LABELS_DROPPED if dropped else Reason.LABELS_ALTERED, told)
 
 
 def _mirror(kind: ConditionType, condition: Condition) -> Verdict:

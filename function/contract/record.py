@@ -24,6 +24,8 @@ from function.contract.strategy import (
 )
 
 ParameterValue = bool | int | str
+PROTECTED_MAX = 16
+"""Most objects that one record protects, the substrate among them."""
 LABELS_MAX = 64
 """Most labels of one object (contracts §3.6)."""
 
@@ -72,7 +74,7 @@ class SubstrateReference(Shape):
 
     api_version: WireText = Field(description="Group and version of the object.")
     kind: WireText = Field(description="Kind of the object.")
-    name: WireText = Field(description="Name of the object, in the record's namespace.")
+    name: WireText = Field(description="Name in the record's namespace; empty: status.xrName.")
 
 
 class ObservedSubstrate(Shape):
@@ -81,9 +83,7 @@ class ObservedSubstrate(Shape):
     exists: bool = Field(default=False, description="Whether the substrate was there.")
     ready: bool = Field(default=False, description="Whether its Ready condition was True.")
     failed: bool = Field(default=False, description="Whether it reported a terminal failure.")
-    reason: Annotated[str, Field(max_length=1024)] = Field(
-        default="", description="Why it failed; empty when it did not."
-    )
+    reason: Annotated[str, Field(max_length=1024)] = Field(default="", description="Why it failed.")
     bootstrap_generation: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Generation of the token that was rendered into it."
     )
@@ -93,8 +93,8 @@ class RecordSpec(Shape):
     """The function's half of the record."""
 
     declaration: Declaration = Field(description="What the user declared, resolved.")
-    substrate: Annotated[tuple[SubstrateReference, ...], Field(max_length=16)] = Field(
-        default=(), description="The objects that outlive the node."
+    substrate: Annotated[tuple[SubstrateReference, ...], Field(max_length=PROTECTED_MAX)] = Field(
+        default=(), description="The objects that outlive the node, the substrate first."
     )
     observed: ObservedSubstrate = Field(
         default=ObservedSubstrate(), description="The substrate as the function saw it."
@@ -156,7 +156,7 @@ class Node(Shape):
 
     id: WireText = Field(description="The node's id.")
     mesh_ip: Annotated[str, Field(max_length=45)] = Field(
-        alias="meshIP", description="The node's address in the mesh."
+        alias="meshIP", description="Its address in the mesh."
     )
     registered_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})] = Field(
         description="When it registered, RFC 3339 in UTC."

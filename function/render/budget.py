@@ -1,35 +1,90 @@
-"""How much user data each cloud takes, checked before anything exists.
+"""How much user data each cloud takes, settled before anything exists.
 
-Belongs here: the limits. Not here: how a document is made smaller.
+Belongs here: the limits, what each of them counts, and the choice between a document as
+it is, made smaller, and refused. Not here: how it is made smaller (`compressed`).
 Source: peers §3.3, "User-data limits".
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Any, Final, assert_never
 
 from function.contract.errors import ContractError
 from function.contract.strategy import CloudProvider
+from function.render import cloudinit, compressed
 
-LIMITS_BYTES: Final = {
-    CloudProvider.AWS: 16_384,
-    CloudProvider.AZURE: 65_535,
-    CloudProvider.GCP: 262_144,
-    CloudProvider.HETZNER: 32_768,
-    CloudProvider.OPENSTACK: 49_149,
-    CloudProvider.GENERIC: 16_384,
+FIELD: Final = "spec.userData"
+TOO_LARGE: Final = "UserDataTooLarge"
+
+
+@unique
+class Counted(StrEnum):
+    """The form of a document whose bytes a cloud counts."""
+
+    RAW = "raw"
+    BASE64 = "base64"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The most user data of one cloud.
+
+    Attributes:
+        most_bytes: Largest size that is taken.
+        counted: What the size is one of.
+    """
+
+    most_bytes: int
+    counted: Counted = Counted.RAW
+
+    def size(self, document: str) -> int:
+        """Return how many bytes of the limit a document uses."""
+        raw = len(document.encode())
+        match self.counted:
+            case Counted.RAW:
+                return raw
+            case Counted.BASE64:
+                return (raw + 2) // 3 * 4
+            case _:
+                assert_never(self.counted)
+
+
+LIMITS: Final[Mapping[CloudProvider, Limit]] = {
+    CloudProvider.AWS: Limit(most_bytes=16_384),
+    CloudProvider.AZURE: Limit(most_bytes=65_535),
+    CloudProvider.GCP: Limit(most_bytes=262_144),
+    CloudProvider.HETZNER: Limit(most_bytes=32_768),
+    CloudProvider.OPENSTACK: Limit(most_bytes=65_535, counted=Counted.BASE64),
+    CloudProvider.GENERIC: Limit(most_bytes=16_384),
 }
-"""Raw bytes. Nova counts base64, at most 65,535 characters, which is 16,383 groups of three
-bytes; an unknown cloud gets the smallest known limit."""
+"""EC2 counts before base64, Azure after decoding it, Nova the base64 itself; an unknown
+cloud gets the smallest known limit."""
 
 
-def check(provider: CloudProvider, document: str) -> None:
-    """Check a document against its cloud's limit.
+def fit(provider: CloudProvider, body: Mapping[str, Any]) -> str:
+    """Return a body as the document for its cloud.
+
+    Within the limit it is the plain document. Beyond, it is made smaller, and stays a
+    text that begins with `#cloud-config`: the function writes `spec.userData`, does not
+    know whether the field at the end of a Composition wants text or base64, and every
+    cloud takes text.
 
     Raises:
-        ContractError: It is larger; the message names the limit and both sizes.
+        ContractError: It is too large even so; the message names the limit and both sizes.
     """
-    size, limit = len(document.encode()), LIMITS_BYTES[provider]
-    if size > limit:
-        rule = f"holds {size} bytes, but {provider} takes at most {limit}"
-        raise ContractError(field="spec.userData", rule=rule, reason="UserDataTooLarge")
+    limit = LIMITS[provider]
+    plain = cloudinit.document(body)
+    if limit.size(plain) <= limit.most_bytes:
+        return plain
+    small = cloudinit.document(compressed.compressed(body))
+    if limit.size(small) <= limit.most_bytes:
+        return small
+    form = " of base64" if limit.counted is Counted.BASE64 else ""
+    rule = (
+        f"holds {limit.size(plain)} bytes{form} and {limit.size(small)} compressed, "
+        f"but {provider} takes at most {limit.most_bytes}"
+    )
+    raise ContractError(field=FIELD, rule=rule, reason=TOO_LARGE)

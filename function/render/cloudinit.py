@@ -59,19 +59,32 @@ class Enrolment:
 
 
 def user_data(enrolment: Enrolment) -> str:
-    """Return the document, deterministic for equal input.
+    """Return the document, deterministic for equal input and of any size.
+
+    Raises:
+        ContractError: A value is missing or breaks its rule.
+    """
+    return document(body(enrolment))
+
+
+def body(enrolment: Enrolment) -> dict[str, Any]:
+    """Return what the document holds below its header.
 
     Raises:
         ContractError: A value is missing or breaks its rule.
     """
     match enrolment.form:
         case DocumentForm.PLEXD:
-            body = _plexd(enrolment)
+            return _plexd(enrolment)
         case DocumentForm.SEED:
-            body = _seed(enrolment)
+            return _seed(enrolment)
         case _:
             assert_never(enrolment.form)
-    return HEADER + yaml.dump(body)
+
+
+def document(body: Mapping[str, Any]) -> str:
+    """Return a body as the text that cloud-init reads."""
+    return HEADER + yaml.dump(dict(body))
 
 
 def plaintext(token: TokenPlaintext) -> str:

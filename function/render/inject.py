@@ -56,9 +56,7 @@ def fields(strategy: InjectionStrategy, material: Material) -> dict[Path, str]:
     enrolment = material.enrolment
     match strategy:
         case InjectionStrategy.CLOUD_INIT_USER_DATA:
-            document = cloudinit.user_data(enrolment)
-            budget.check(material.provider, document)
-            return {USER_DATA: document}
+            return {USER_DATA: budget.fit(material.provider, cloudinit.body(enrolment))}
         case InjectionStrategy.HELM_VALUES:
             return {
                 (*_HELM, "bootstrapToken"): cloudinit.plaintext(enrolment.token),

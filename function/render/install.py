@@ -1,7 +1,7 @@
 """The files that bring plexd onto a machine: installer, unit, environment.
 
 Belongs here: their text, from values that are already checked. Not here: the document that
-carries them (`cloudinit`), which alone imports this module.
+carries them. `cloudinit` imports it, and `plexd_pod` for the path of the configuration.
 Source: contracts §1.2 and §2.1 to §2.3, and §6 item 40.
 """
 

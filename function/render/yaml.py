@@ -18,9 +18,18 @@ _UNFOLDED: Final = 2**31 - 1
 """Line width: no line is ever folded, so that a token or URL stays greppable."""
 
 
+class Shared(str):
+    """Text that stands once: where one object is dumped again, an alias of the first stands.
+
+    On one line, because a block's indentation would cost bytes on each of its lines.
+    """
+
+    __slots__ = ()
+
+
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
-        return True
+    def ignore_aliases(self, data: object) -> bool:
+        return not isinstance(data, Shared)
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002 - PyYAML's signature
         """Indent sequences below their key, as people write them."""
@@ -40,7 +49,12 @@ def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
+def _shared(dumper: yaml.SafeDumper, value: Shared) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(value), style='"')
+
+
 _Dumper.add_representer(str, _string)
+_Dumper.add_representer(Shared, _shared)
 
 
 def dump(value: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import json_format
 
-from function.compose.facts import Outcome, Request
+from function.compose.call import Outcome, Request
 from function.contract import names
 from function.contract.conditions import ConditionType, Verdict
 from function.declare import declare
@@ -182,7 +182,7 @@ def substrate(*conditions: Mapping[str, Any], **spec: Any) -> Object:
         "spec": {
             "parameters": {"region": "nbg1", "instanceType": "standard-2", "diskSizeGb": 40},
             "userData": f"#cloud-config\n# {TOKEN}\n",
-            "cloudTags": {"platform_env": "prod", "team": "checkout"},
+            "cloudTags": {"platform/env": "prod", "team": "checkout"},
             "crossplane": {"resourceRefs": [{"kind": "Machine", "name": "m"}]},
             **spec,
         },

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.compose.facts import Ttl
+from function.compose.call import Ttl
 from function.contract.conditions import ConditionType
 from function.contract.errors import ContractError
 from tests.unit.function import given

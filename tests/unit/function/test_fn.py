@@ -66,7 +66,7 @@ async def test_status_that_an_earlier_step_wrote_is_kept() -> None:
     assert status["phase"] == "Provisioning"
 
 
-async def test_an_earlier_steps_not_ready_is_not_overruled() -> None:
+async def test_an_open_gate_leaves_readiness_to_the_resources_and_other_steps() -> None:
     node = {"id": "n", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
     resources = {
         "record": given.record(given.status(node=node, phase="Ready")),
@@ -74,15 +74,20 @@ async def test_an_earlier_steps_not_ready_is_not_overruled() -> None:
     }
 
     alone = await call(given.request(resources=resources))
+    said = await call(
+        given.request(resources=resources, desired={"composite": {"ready": "READY_TRUE"}})
+    )
     held = await call(
         given.request(resources=resources, desired={"composite": {"ready": "READY_FALSE"}})
     )
 
-    assert alone.desired.composite.ready == fnv1.READY_TRUE
+    assert alone.desired.composite.ready == fnv1.READY_UNSPECIFIED
+    assert {r.ready for r in alone.desired.resources.values()} == {fnv1.READY_TRUE}
+    assert said.desired.composite.ready == fnv1.READY_TRUE
     assert held.desired.composite.ready == fnv1.READY_FALSE
 
 
-async def test_readiness_is_always_said() -> None:
+async def test_a_composite_that_waits_for_us_is_not_ready() -> None:
     answer = await call(given.request(found={}))
 
     assert answer.desired.composite.ready == fnv1.READY_FALSE
@@ -106,6 +111,7 @@ async def test_conditions_and_requirements_are_on_the_wire() -> None:
         "BootstrapInjected",
         "NodeRegistered",
         "ProvisioningFailed",
+        "CloudTagsComplete",
     }
     selector = answer.requirements.resources["cloud"]
     assert (selector.kind, selector.match_name) == ("Cloud", "hetzner-eu")
@@ -160,7 +166,7 @@ async def test_an_unforeseen_error_tells_nothing_but_its_class(
         message = f"boom {given.TOKEN}"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(fn, "_INPUTS", {"Declare": (explode, ())})
+    monkeypatch.setattr(fn, "_INPUTS", {"Declare": explode})
     printed = io.StringIO()
     logging.configure()
 
@@ -188,7 +194,7 @@ async def test_a_response_too_large_for_crossplane_is_fatal() -> None:
 def test_numbers_come_back_as_they_were_written() -> None:
     struct = struct_pb2.Struct()
     json_format.ParseDict(
-        {"whole": 40, "part": 1.5, "no": None, "list": [1, True, "x"], "managedFields": [1]},
+        {"whole": 40, "part": 1.5, "no": None, "list": [1, True, "x"]},
         struct,
     )
 
@@ -196,6 +202,15 @@ def test_numbers_come_back_as_they_were_written() -> None:
 
     assert found == {"whole": 40, "part": 1.5, "no": None, "list": [1, True, "x"]}
     assert isinstance(found["whole"], int)
+
+
+def test_managed_fields_are_left_out_of_an_object_and_of_nothing_else() -> None:
+    struct = struct_pb2.Struct()
+    json_format.ParseDict(
+        {"metadata": {"name": "a", "managedFields": [1]}, "spec": {"managedFields": [1]}}, struct
+    )
+
+    assert fn.manifest(struct) == {"metadata": {"name": "a"}, "spec": {"managedFields": [1]}}
 
 
 def mutations(generator: random.Random, value: Any) -> Any:
@@ -247,11 +262,11 @@ async def test_hostile_objects_never_break_the_function_or_drop_the_substrate() 
                 {name: objects[name] for name in ("blueprint", "credential", "cloud")},
             )
         )
-        if answer.results:
+        if any(result.severity == fnv1.SEVERITY_FATAL for result in answer.results):
             internal += "internal error" in fatal(answer)
             assert given.TOKEN not in fatal(answer)
         else:
             assert "substrate" in answer.desired.resources
-            assert len(answer.conditions) == 4
+            assert len(answer.conditions) == 5
 
     assert internal == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.compose.facts import Outcome, Ttl
+from function.compose.call import Outcome, Ttl
 from function.contract import names
 from function.contract.conditions import ConditionType
 from tests.unit.function import given

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function.compose.facts import Outcome, Ttl
+from function.compose.call import Outcome, Ttl
 from function.contract import names
 from function.contract.conditions import ConditionType
 from tests.unit.function import given
@@ -16,6 +16,7 @@ ADMITTED = ConditionType.ADMITTED
 INJECTED = ConditionType.BOOTSTRAP_INJECTED
 REGISTERED = ConditionType.NODE_REGISTERED
 FAILED = ConditionType.PROVISIONING_FAILED
+TAGGED = ConditionType.CLOUD_TAGS_COMPLETE
 
 NODE = {"id": "n-1", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
 
@@ -91,7 +92,7 @@ def test_an_accepted_record_with_its_token_gives_birth() -> None:
         "annotations": {names.ANNOTATION_GENERATION: "1"},
     }
     assert made["spec"]["parameters"] == given.declaration()["parameters"]
-    assert made["spec"]["cloudTags"] == {"platform_env": "prod", "team": "checkout"}
+    assert made["spec"]["cloudTags"] == {"platform/env": "prod", "team": "checkout"}
     assert given.TOKEN in made["spec"]["userData"]
     assert said(outcome, INJECTED) == (True, "Injected")
     assert said(outcome, REGISTERED) == (False, "WaitingForRegistration")
@@ -563,11 +564,12 @@ def test_a_standalone_resource_needs_no_token_and_no_node() -> None:
     assert said(ready, REGISTERED) == (False, "NotExpected")
 
 
-def test_every_answer_gives_all_four_conditions_with_reason_and_message() -> None:
+def test_every_answer_gives_every_condition_with_reason_and_message() -> None:
     moments = [given.answer(), born(), alive(), alive(substrate="Absent"), given.answer(found={})]
 
     for outcome in moments:
-        assert [each.type for each in outcome.verdicts] == [ADMITTED, INJECTED, REGISTERED, FAILED]
+        given_types = [each.type for each in outcome.verdicts]
+        assert given_types == [ADMITTED, INJECTED, REGISTERED, FAILED, TAGGED]
         assert all(each.reason and each.message for each in outcome.verdicts)
 
 

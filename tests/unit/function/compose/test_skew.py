@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.compose.facts import Outcome
+from function.compose.call import Outcome
 from function.contract.conditions import ConditionType
 from tests.unit.function import given
 

@@ -8,6 +8,7 @@ import pytest
 
 from function.compose.stage import (
     PLANS,
+    UNRECORDED,
     RecordState,
     Situation,
     Stage,
@@ -29,9 +30,13 @@ EVERY = tuple(
         sight=sight,
         held=held,
         token=token,
+        drain=drain,
+        acknowledged=acknowledged,
     )
-    for preview, refused, record, accepted, absent, sight, held, token in itertools.product(
-        BOTH, BOTH, RecordState, BOTH, BOTH, SubstrateSight, BOTH, TokenState
+    for preview, refused, record, accepted, absent, sight, held, token, drain, acknowledged in (
+        itertools.product(
+            *(BOTH, BOTH, RecordState, BOTH, BOTH, SubstrateSight, BOTH, TokenState, BOTH, BOTH)
+        )
     )
 )
 REAL = tuple(situation for situation in EVERY if not situation.preview)
@@ -57,7 +62,7 @@ def usual(**changes: object) -> Situation:
 
 
 def test_every_situation_has_a_stage_with_a_plan() -> None:
-    assert len(EVERY) == 1440
+    assert len(EVERY) == 5760
     assert {stage_of(situation) for situation in EVERY} == set(Stage) - {Stage.WITHHELD}
     assert set(PLANS) == set(Stage)
 
@@ -89,6 +94,13 @@ def test_nothing_is_created_unless_everything_allows_it() -> None:
         assert not any((situation.refused, situation.absent, situation.held))
         assert situation.sight is SubstrateSight.MISSING
         assert situation.token is not TokenState.ABSENT
+
+
+def test_a_record_goes_only_once_it_said_that_its_substrate_is_dropped() -> None:
+    gone = [s for s in REAL if stage_of(s) in UNRECORDED and s.record is not RecordState.NONE]
+
+    assert gone
+    assert all(s.drain and s.absent and s.acknowledged for s in gone)
 
 
 def test_a_terminating_record_never_creates_or_renders() -> None:
@@ -127,6 +139,12 @@ def test_a_preview_depends_on_the_declaration_alone() -> None:
         ({"refused": True, "absent": True}, Stage.ABSENT),
         ({"absent": True, "record": RecordState.TERMINATING}, Stage.ABSENT),
         ({"record": RecordState.TERMINATING}, Stage.TERMINATING),
+        ({"drain": True}, Stage.DRAINING),
+        ({"drain": True, "refused": True}, Stage.DRAINING),
+        ({"drain": True, "accepted": False}, Stage.DRAINING),
+        ({"drain": True, "absent": True}, Stage.ABSENT),
+        ({"drain": True, "absent": True, "acknowledged": True}, Stage.DRAINED),
+        ({"absent": True, "acknowledged": True}, Stage.ABSENT),
         ({"sight": SubstrateSight.OBSERVED}, Stage.SUSTAIN),
         ({"sight": SubstrateSight.OBSERVED, "held": True}, Stage.SUSTAIN),
         ({"sight": SubstrateSight.FOUND, "token": TokenState.ABSENT}, Stage.SUSTAIN),

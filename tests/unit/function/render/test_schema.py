@@ -1,4 +1,4 @@
-"""Both documents against the JSON schema that Debian's cloud-init package carries."""
+"""Documents against the JSON schema that Debian's cloud-init package carries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
-from function.render import cloudinit
+from function.render import cloudinit, compressed
+from tests.unit.function.render.test_budget import LARGE
 from tests.unit.function.render.test_cloudinit import ENROLMENT, PEM, SEED
 
 DOWNLOAD_TIMEOUT_S = 120
@@ -67,6 +68,16 @@ def test_the_document_with_a_ca_passes_too(schema: dict[str, Any]) -> None:
     )
 
     assert faults(cloudinit.user_data(changed), schema) == []
+
+
+@pytest.mark.parametrize("enrolment", [LARGE, SEED], ids=["ca", "seed"])
+def test_the_compressed_document_passes_too(
+    schema: dict[str, Any], enrolment: cloudinit.Enrolment
+) -> None:
+    small = cloudinit.document(compressed.compressed(cloudinit.body(enrolment)))
+
+    assert "encoding: 'gz+b64'" in small or enrolment is SEED
+    assert faults(small, schema) == []
 
 
 def test_the_schema_can_refuse(schema: dict[str, Any]) -> None:

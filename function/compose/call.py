@@ -1,0 +1,148 @@
+"""One call of the function as plain values: what goes in and what comes out.
+
+Belongs here: frozen values. Not here: decisions, protobuf. `raw` fields may hold a token
+inside user data, so they never show in a repr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum, unique
+from typing import Any
+
+from function.compose.raw import Raw
+from function.contract.conditions import Verdict
+
+
+@unique
+class Ttl(Enum):
+    """How long a response holds: until something nobody watches may have changed."""
+
+    STEADY = timedelta(minutes=10)
+    REFUSED = timedelta(minutes=1)
+    WAITING = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """An object the function wants to see.
+
+    Attributes:
+        namespace: None for a cluster-scoped kind.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call of the function, as plain values.
+
+    Attributes:
+        xr: The observed composite.
+        resources: Observed composed resources by name.
+        whole: The same with their `managedFields`, which are large and seldom needed.
+        desired: What earlier steps composed, by name.
+        required: Required resources by requirement name; None: looked for and absent; a
+            name that is missing was not looked for yet.
+        step: The step's input object.
+        preview: The request's context asks for a preview.
+    """
+
+    xr: Raw = field(repr=False)
+    resources: Mapping[str, Raw] = field(repr=False)
+    required: Mapping[str, Raw | None] = field(repr=False)
+    step: Raw = field(repr=False)
+    whole: Mapping[str, Raw] = field(default_factory=dict, repr=False)
+    desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
+    preview: bool = False
+
+    def lookup(self, requirement: str) -> Lookup:
+        """Return what became of a requirement."""
+        return Lookup(looked=requirement in self.required, raw=self.required.get(requirement))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """A required object: not looked for yet, looked for and absent, or found.
+
+    Attributes:
+        looked: Whether Crossplane resolved the requirement.
+        raw: The object, or None.
+    """
+
+    looked: bool = False
+    raw: Raw | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """One object to compose.
+
+    Attributes:
+        ready: Whether it is ready; None: for other steps to say.
+    """
+
+    manifest: dict[str, Any] = field(repr=False)
+    ready: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one composition answers.
+
+    Attributes:
+        record: The record, or None to compose none.
+        substrate: The substrate, or None to compose none.
+        ready: Whether the composite is ready; always given.
+        open: Whether nothing of ours holds the composite's readiness back.
+        verdicts: The four conditions.
+        status: Fields of the XR's status.
+        ttl: How long the answer holds.
+        requirements: Every object that is needed, by requirement name.
+    """
+
+    record: Composed | None
+    substrate: Composed | None
+    ready: bool
+    open: bool
+    verdicts: tuple[Verdict, ...]
+    status: dict[str, Any]
+    ttl: Ttl
+    requirements: Mapping[str, Requirement]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one call answers, over all its compositions.
+
+    Attributes:
+        resources: What to compose in place of what earlier steps said; None: nothing.
+        ready: False: the composite is not; True: as its resources are.
+        verdicts: The composite's conditions.
+        status: Fields of the XR's status.
+        ttl: How long the answer holds.
+        requirements: Every object that is needed, by requirement name.
+        notices: What its people should hear once, beside the conditions.
+    """
+
+    resources: Mapping[str, Composed | None]
+    ready: bool
+    verdicts: tuple[Verdict, ...]
+    status: dict[str, Any]
+    ttl: Ttl
+    requirements: Mapping[str, Requirement]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A warning that becomes an event on the XR."""
+
+    reason: str
+    message: str

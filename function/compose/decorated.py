@@ -1,0 +1,132 @@
+"""A resource that an earlier step composed, with what is ours put into it.
+
+Belongs here: what its manifest says. Not here: whether it is composed at all (`stage`).
+Nothing that the step gave is changed: a bootstrap field it filled itself is an error, a
+tag it set itself stays. Source: design §3, `Enrol`.
+"""
+
+from __future__ import annotations
+
+import base64
+from copy import deepcopy
+from typing import Any
+
+from function.compose import bootstrap, owned, sight
+from function.compose.facts import Facts, Target
+from function.compose.raw import Raw, mapping, metadata
+from function.contract import names
+from function.contract.conditions import Reason
+from function.contract.errors import ContractError
+from function.contract.record import Declaration, Enrolment
+from function.contract.strategy import MeshRole
+from function.render import fieldpath, inject, places, tag_place, tags
+
+
+def kept(facts: Facts, live: Raw) -> dict[str, Any]:
+    """Return the resource in sight as its step gives it, with its bootstrap as it is.
+
+    One that its step does not give any more stays as it was composed last.
+    """
+    target = _target(facts)
+    if target.given is None:
+        return dict(target.last or owned.last_applied(live))
+    manifest = _sticky(facts, live, target.given)
+    try:
+        _tag(facts, manifest)
+    except ContractError:
+        return manifest
+    return manifest
+
+
+def rendered(facts: Facts, live: Raw) -> dict[str, Any]:
+    """Return the resource in sight as its step gives it, bootstrap kept, tags rendered anew.
+
+    Raises:
+        ContractError: What its step gave has no room for the tags.
+    """
+    target = _target(facts)
+    if target.given is None:
+        return kept(facts, live)
+    manifest = _sticky(facts, live, target.given)
+    _tag(facts, manifest)
+    return manifest
+
+
+def born(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str, Any]:
+    """Return a new resource with its bootstrap.
+
+    Raises:
+        ContractError: A value the bootstrap needs is missing or wrong, the document is too
+            large for the cloud, or the step filled a field that is ours.
+    """
+    target = _target(facts)
+    given = target.given or {}
+    manifest = deepcopy(dict(given))
+    _mark(facts, manifest, None)
+    if accepted.mesh_role is MeshRole.NODE:
+        material = bootstrap.material(facts, accepted, enrolment)
+        for name, value in inject.fields(accepted.injection_strategy, material).items():
+            _fill(facts, manifest, name[-1], value)
+        _mark(facts, manifest, None if facts.token is None else facts.token.generation)
+    _tag(facts, manifest)
+    return manifest
+
+
+def _fill(facts: Facts, manifest: dict[str, Any], name: str, value: str) -> None:
+    paths = _target(facts).paths
+    path = paths.get(name)
+    if name == places.USER_DATA and places.USER_DATA_BASE64 in paths:
+        path = paths[places.USER_DATA_BASE64]
+        value = base64.b64encode(value.encode()).decode("ascii")
+    if path is None:
+        rule = "must be given for a resource of this kind and strategy"
+        raise ContractError(field=f"input.resources.paths.{name}", rule=rule)
+    if fieldpath.read(manifest, path) not in {None, ""}:
+        raise ContractError(
+            field=f"{facts.resource}.{fieldpath.show(path)}",
+            rule="is filled by an earlier step, and the enrolment would replace it",
+            reason=Reason.NOT_INJECTED,
+        )
+    fieldpath.write(manifest, path, value)
+
+
+def _sticky(facts: Facts, live: Raw, given: Raw) -> dict[str, Any]:
+    manifest = deepcopy(dict(given))
+    stamp = sight.stamped_generation(facts)
+    if facts.status.accepted is not None or _marked(live):
+        _mark(facts, manifest, stamp)
+    if stamp is not None:
+        for path in _target(facts).paths.values():
+            value = fieldpath.read(live, path)
+            if isinstance(value, str) and value:
+                fieldpath.write(manifest, path, value)
+    return manifest
+
+
+def _mark(facts: Facts, manifest: dict[str, Any], stamp: int | None) -> None:
+    """Name the resource, and say that it is held, for which record and with which token."""
+    head = manifest.setdefault("metadata", {})
+    head["name"] = sight.known(facts).name
+    labels = {names.LABEL_HOLD: "true", names.LABEL_RECORD: facts.record_name}
+    head["labels"] = {**mapping(head.get("labels")), **labels}
+    if stamp is not None:
+        note = {names.ANNOTATION_GENERATION: str(stamp)}
+        head["annotations"] = {**mapping(head.get("annotations")), **note}
+
+
+def _marked(live: Raw) -> bool:
+    return mapping(metadata(live).get("labels")).get(names.LABEL_HOLD) == "true"
+
+
+def _tag(facts: Facts, manifest: dict[str, Any]) -> None:
+    accepted, place = facts.status.accepted, _target(facts).tags
+    if accepted is not None and place is not None:
+        encoded = tags.encode(accepted.provider, accepted.labels)
+        tag_place.put(manifest, place, encoded.tags)
+
+
+def _target(facts: Facts) -> Target:
+    if facts.target is None:
+        message = "only a resource of an earlier step is decorated"
+        raise AssertionError(message)
+    return facts.target

@@ -1,0 +1,190 @@
+"""From one resource of an `Enrol` step to the facts that its composition is decided from.
+
+Belongs here: what it declares, where it takes what is ours, which record is its own. Not
+here: which resources there are, what is composed. Source: design §3, `Enrol`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from function.compose import owned, pipeline, reading
+from function.compose.call import Lookup, Request
+from function.compose.enrol_input import EnrolInput, EnrolResource
+from function.compose.facts import XR, Facts, Refusal, Target
+from function.compose.raw import Raw, mapping, metadata
+from function.contract import names, parameters
+from function.contract.conditions import Reason
+from function.contract.errors import ContractError
+from function.contract.record import Declaration, Enrolment, SubstrateReference, XRReference
+from function.contract.strategy import InjectionStrategy
+from function.render import fieldpath, places, tag_place
+
+RECORD_PREFIX: Final = "record-"
+"""A resource's record is composed under this and the resource's own name."""
+
+_RETRY_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolled:
+    """One resource of a step in one request.
+
+    Attributes:
+        entry: What the step says of it.
+        forgotten: The step does not name it any more, though its record is there.
+        siblings: What it holds, as far as that is there or named.
+    """
+
+    request: Request
+    step: EnrolInput
+    xr: XR
+    name: str
+    entry: EnrolResource
+    forgotten: bool = False
+    siblings: tuple[SubstrateReference, ...] = ()
+
+    @property
+    def record_name(self) -> str:
+        """Name of its record among the composed resources."""
+        return f"{RECORD_PREFIX}{self.name}"
+
+    def facts(self) -> Facts | None:
+        """Return its facts; None where there is nothing of it."""
+        given = self.request.desired.get(self.name)
+        live = self.request.resources.get(self.name)
+        record = reading.record(
+            self.request.resources.get(self.record_name), self._lookup(pipeline.REQUIRE_RECORD)
+        )
+        if given is None and record is None and (live is None or not _ours(live)):
+            return None
+        declared = self._declared()
+        accepted = None if record is None else record.status.accepted
+        if accepted is not None and isinstance(declared, Declaration):
+            declared = _unchanged(declared, accepted)
+        try:
+            target = self._target(given, live)
+        except ContractError as error:
+            declared, target = Refusal(error=error), _nowhere(given)
+        return Facts(
+            xr=self.xr,
+            resource=self.name,
+            declared=declared,
+            blueprint=None,
+            record=record,
+            substrate=live,
+            sought=self._lookup(pipeline.REQUIRE_SUBSTRATE),
+            token=reading.token(self._lookup(pipeline.REQUIRE_TOKEN).raw),
+            enrolment=Enrolment(**self.step.enrolment.model_dump(exclude_none=True)),
+            preview=self.request.preview and record is None and live is None,
+            target=target,
+        )
+
+    def scoped(self, requirement: str) -> str:
+        """Name a requirement of this resource among those of all."""
+        return f"{requirement}/{self.name}"
+
+    def _lookup(self, requirement: str) -> Lookup:
+        return self.request.lookup(self.scoped(requirement))
+
+    def _declared(self) -> Declaration | Refusal:
+        try:
+            return self._resolved()
+        except ContractError as error:
+            return Refusal(error=error)
+
+    def _resolved(self) -> Declaration:
+        if self.forgotten:
+            rule = f"must name {self.name!r} again; its record deleted by hand drains it instead"
+            raise ContractError(field="input.resources", rule=rule)
+        if self.xr.project_id is None:
+            raise ContractError(
+                field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
+            )
+        clash = self.request.desired.get(self.record_name)
+        if clash is not None:
+            rule = f"{self.record_name!r} is composed by an earlier step, and is this step's name"
+            raise ContractError(field="input.resources", rule=rule)
+        identity = {
+            "api_version": self.xr.api_version,
+            "kind": self.xr.kind,
+            "name": self.xr.name,
+            "uid": self.xr.uid,
+        }
+        return Declaration(
+            xr=reading.parsed(XRReference, identity, "metadata"),
+            resource=self.name,
+            injection_strategy=self.entry.injection_strategy,
+            mesh_role=self.entry.mesh_role,
+            provider=self.entry.provider,
+            cloud_credential=self.entry.cloud_credential,
+            labels=self._labels(),
+            retry=_retry(self.request.xr),
+        )
+
+    def _labels(self) -> dict[str, str]:
+        if self.entry.labels_from is None:
+            return {}
+        path = fieldpath.parse("input.resources.labelsFrom", self.entry.labels_from)
+        found = fieldpath.read(self.request.xr, path)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise ContractError(field=fieldpath.show(path), rule="must be a map of labels")
+        return parameters.labels(found)
+
+    def _target(self, given: Raw | None, live: Raw | None) -> Target:
+        what = given or live or {}
+        secret = self.entry.injection_strategy is InjectionStrategy.PROVIDER_SECRET
+        group = names.group_of(str(what.get("apiVersion", "")))
+        texts = places.defaults(group, str(what.get("kind", "")), provider_secret=secret)
+        said = self.entry.paths.model_dump(by_alias=True, exclude_none=True)
+        if said.keys() & {places.USER_DATA, places.USER_DATA_BASE64}:
+            texts.pop(places.USER_DATA, None)
+            texts.pop(places.USER_DATA_BASE64, None)
+        texts |= said
+        tags = texts.pop(places.TAGS, None)
+        where = "input.resources.paths"
+        return Target(
+            given=given,
+            last=None if given is not None or live is None else self._last_applied(live),
+            paths={name: fieldpath.parse(f"{where}.{name}", text) for name, text in texts.items()},
+            tags=None if tags is None else tag_place.parse(f"{where}.tags", tags),
+            terminal=tuple((c.type, c.status) for c in self.entry.terminal_conditions),
+            siblings=self.siblings,
+        )
+
+    def _last_applied(self, live: Raw) -> Raw:
+        return owned.last_applied(self.request.whole.get(self.name, live))
+
+
+def _nowhere(given: Raw | None) -> Target:
+    return Target(given=given, last=None, paths={}, tags=None, terminal=())
+
+
+def _ours(live: Raw) -> bool:
+    return names.LABEL_RECORD in mapping(metadata(live).get("labels"))
+
+
+def _retry(xr: Raw) -> int:
+    """Return the XR's `spec.retry`; a composite of somebody else's may mean another thing."""
+    value = mapping(xr.get("spec")).get("retry")
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _RETRY_MAX
+    return value if known and isinstance(value, int) else 0
+
+
+def _unchanged(declared: Declaration, accepted: Declaration) -> Declaration | Refusal:
+    """Refuse a declaration that is another node under the accepted one's name."""
+    rules = {
+        "injectionStrategy": accepted.injection_strategy is declared.injection_strategy,
+        "meshRole": accepted.mesh_role is declared.mesh_role,
+        "provider": accepted.provider is declared.provider,
+        "cloudCredential": accepted.cloud_credential == declared.cloud_credential,
+    }
+    for field, same in rules.items():
+        if not same:
+            rule = "must stay what was accepted"
+            where = f"input.resources.{field}"
+            return Refusal(error=ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE))
+    return declared

@@ -1,0 +1,100 @@
+"""What several compositions say together on one XR.
+
+Belongs here: joining their conditions, readiness and times to live. Not here: any decision
+about a resource. An XR has one condition of a type, so the one worth reading speaks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from function.compose.call import Answer, Notice, Outcome, Ttl
+from function.compose.raw import Raw, status
+from function.compose.verdicts import MESSAGE_MAX
+from function.contract import conditions
+from function.contract.conditions import ConditionType, Reason, Verdict
+
+_SOONEST: Final = (Ttl.WAITING, Ttl.REFUSED, Ttl.STEADY)
+_ALARMS: Final = frozenset({ConditionType.PROVISIONING_FAILED})
+"""Conditions of which True is the one to read."""
+
+
+def verdicts(outcomes: Mapping[str, Outcome]) -> tuple[Verdict, ...]:
+    """Return one condition of each type over all resources, worst first, naming its resource.
+
+    A standalone resource, of which nothing is expected, does not speak for others.
+    """
+    by_type: dict[ConditionType, list[tuple[str, Verdict]]] = {}
+    for name, outcome in outcomes.items():
+        for verdict in outcome.verdicts:
+            by_type.setdefault(verdict.type, []).append((name, verdict))
+    return tuple(_joined(said) for said in by_type.values())
+
+
+def ttl(outcomes: Iterable[Outcome]) -> Ttl:
+    """Return the shortest time that any of them holds."""
+    given = {outcome.ttl for outcome in outcomes}
+    return next((one for one in _SOONEST if one in given), Ttl.STEADY)
+
+
+def notices(xr: Raw, said: Iterable[Verdict]) -> tuple[Notice, ...]:
+    """Return the warnings that the XR's conditions do not tell already.
+
+    Idempotency: once the condition is on the XR, nothing more is said.
+    """
+    return tuple(
+        Notice(reason=verdict.reason, message=verdict.message)
+        for verdict in said
+        if verdict.type is ConditionType.CLOUD_TAGS_COMPLETE
+        and verdict.status is False
+        and not _told(xr, verdict)
+    )
+
+
+def single(xr: Raw, outcome: Outcome, record: str, substrate: str) -> Answer:
+    """Return the answer of an input that composes one substrate and its record.
+
+    Args:
+        xr: The observed composite.
+        outcome: What was composed.
+        record: Name of the record among the composed resources.
+        substrate: Name of the substrate among them.
+    """
+    composed = {record: outcome.record, substrate: outcome.substrate}
+    return Answer(
+        resources={name: one for name, one in composed.items() if one is not None},
+        ready=outcome.ready,
+        verdicts=outcome.verdicts,
+        status=outcome.status,
+        ttl=outcome.ttl,
+        requirements=outcome.requirements,
+        notices=notices(xr, outcome.verdicts),
+    )
+
+
+def _joined(said: list[tuple[str, Verdict]]) -> Verdict:
+    expected = [one for one in said if one[1].reason != Reason.NOT_EXPECTED] or said
+    name, verdict = min(expected, key=lambda one: _rank(one[1]))
+    if len(said) == 1 or _rank(verdict) == _GOOD:
+        return verdict
+    alike = sum(_rank(other) != _GOOD for _, other in expected) - 1
+    others = f"; {alike} more of its resources are not as they should be" if alike else ""
+    message = f"{name}: {verdict.message}"[: MESSAGE_MAX - len(others)]
+    return replace(verdict, message=f"{message}{others}")
+
+
+_GOOD: Final = 2
+
+
+def _rank(verdict: Verdict) -> int:
+    if verdict.status is None:
+        return 1
+    good = verdict.status is not (verdict.type in _ALARMS)
+    return _GOOD if good else 0
+
+
+def _told(xr: Raw, verdict: Verdict) -> bool:
+    found = conditions.find(status(xr), verdict.type)
+    return found is not None and (found.reason, found.message) == (verdict.reason, verdict.message)

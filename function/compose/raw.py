@@ -1,0 +1,45 @@
+"""Raw objects, as the API server holds them, and the readings that several modules need.
+
+Belongs here: total readings that answer something empty where nothing fits. Not here:
+parsing with errors (`reading`). A raw object may hold a token inside user data, so it is
+never shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from function.contract import names
+
+Raw = Mapping[str, Any]
+
+COUNT: Final = re.compile(r"[0-9]{1,9}")
+"""A generation as text."""
+
+
+def mapping(value: object) -> Raw:
+    """Return a value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def metadata(raw: Raw) -> Raw:
+    """Return an object's metadata."""
+    return mapping(raw.get("metadata"))
+
+
+def status(raw: Raw) -> Raw:
+    """Return an object's status."""
+    return mapping(raw.get("status"))
+
+
+def terminating(raw: Raw) -> bool:
+    """Tell whether an object has a deletion time."""
+    return bool(metadata(raw).get("deletionTimestamp"))
+
+
+def generation(raw: Raw) -> int | None:
+    """Return the bootstrap generation stamped on an object, or None."""
+    text = mapping(metadata(raw).get("annotations")).get(names.ANNOTATION_GENERATION)
+    return int(text) if isinstance(text, str) and COUNT.fullmatch(text) else None

@@ -1,0 +1,79 @@
+"""What must outlive a node: its network, its volume.
+
+Belongs here: which siblings are composed, and that they are held. Not here: when they are
+let go, which the reconciler decides once the node is out of the mesh. A sibling is composed
+only after a record that lists it was accepted: nobody would ever release one that no record
+knows. Source: design §3, `hold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from function.compose import owned, reading
+from function.compose.call import Composed, Request
+from function.compose.facts import XR, Facts
+from function.compose.raw import Raw, mapping, metadata
+from function.contract import names
+from function.contract.record import SubstrateReference
+from function.contract.strategy import SubstrateState
+
+
+def reference(xr: XR, request: Request, name: str) -> SubstrateReference | None:
+    """Return what a sibling is or will be; None where nobody composes one of that name."""
+    raw = request.resources.get(name) or request.desired.get(name)
+    if raw is None:
+        return None
+    called = metadata(raw).get("name") or _own_name(xr, name)
+    what = {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "name": called}
+    return reading.readable(SubstrateReference, what)
+
+
+def composed(
+    xr: XR, request: Request, holders: Mapping[str, Iterable[Facts]]
+) -> dict[str, Composed | None]:
+    """Return what to compose of the siblings; one that is missing stays as it was given.
+
+    Args:
+        xr: The composite.
+        request: The call.
+        holders: By sibling: the resources that hold it.
+    """
+    made: dict[str, Composed | None] = {}
+    for name, facts in holders.items():
+        given, live = request.desired.get(name), request.resources.get(name)
+        wanted = any(_holds(one) for one in facts)
+        if live is not None and (wanted or _held(live)):
+            base = owned.last_applied(request.whole.get(name, live)) if given is None else given
+            made[name] = Composed(manifest=_marked(base, None), ready=None)
+        elif live is None and given is not None:
+            fresh = Composed(manifest=_marked(given, _own_name(xr, name)), ready=None)
+            made[name] = fresh if wanted else None
+    return made
+
+
+def _holds(facts: Facts) -> bool:
+    known = facts.status
+    accepted = known.accepted is not None and known.substrate is SubstrateState.PRESENT
+    return facts.preview or (accepted and facts.record is not None and not facts.record.terminating)
+
+
+def _held(live: Raw) -> bool:
+    return mapping(metadata(live).get("labels")).get(names.LABEL_HOLD) == "true"
+
+
+def _marked(base: Raw, name: str | None) -> dict[str, Any]:
+    manifest = deepcopy(dict(base))
+    head = manifest.setdefault("metadata", {})
+    if name is not None:
+        head.setdefault("name", name)
+    head["labels"] = {**mapping(head.get("labels")), names.LABEL_HOLD: "true"}
+    return manifest
+
+
+def _own_name(xr: XR, name: str) -> str:
+    """Name a sibling that its step left without a name, before it may be composed."""
+    group = names.group_of(xr.api_version)
+    return names.record_name(group=group, kind=xr.kind, name=xr.name, resource=name)

@@ -1,0 +1,133 @@
+"""Which substrate is in front of us, and what is known of one that is not.
+
+Belongs here: readings of facts. Not here: what follows from them (`stage`), manifests.
+"""
+
+from __future__ import annotations
+
+from function.compose import reading
+from function.compose.facts import Facts, Refusal
+from function.compose.raw import Raw, generation, mapping, metadata, terminating
+from function.compose.stage import SubstrateSight
+from function.contract.record import SubstrateReference
+from function.contract.strategy import MeshRole, SubstrateState
+
+
+def sight(facts: Facts) -> SubstrateSight:
+    """Say how the substrate is seen; a terminating record adopts nothing."""
+    if facts.substrate is not None:
+        return SubstrateSight.OBSERVED
+    if not facts.sought.looked or facts.record is None or facts.record.terminating:
+        return SubstrateSight.UNKNOWN
+    if facts.sought.raw is None:
+        return SubstrateSight.MISSING
+    if terminating(facts.sought.raw):
+        return SubstrateSight.VANISHING
+    return SubstrateSight.FOUND
+
+
+def in_sight(facts: Facts) -> Raw | None:
+    """Return the substrate that can be kept: observed, or found and not going."""
+    match sight(facts):
+        case SubstrateSight.OBSERVED:
+            return facts.substrate
+        case SubstrateSight.FOUND:
+            return facts.sought.raw
+        case _:
+            return None
+
+
+def adoptable(facts: Facts) -> bool:
+    """Whether a substrate may exist that this XR does not compose (yet, or any more)."""
+    status = facts.status
+    return (
+        facts.record is not None
+        and not facts.record.terminating
+        and facts.substrate is None
+        and status.substrate is SubstrateState.PRESENT
+        and status.accepted is not None
+        and status.xr_name is not None
+    )
+
+
+def reference(facts: Facts) -> SubstrateReference | None:
+    """Return what the substrate is or will be; None while that is not known.
+
+    The object itself says it best, then the record, then whoever composes it: a kind never
+    changes under a name.
+    """
+    live = in_sight(facts)
+    if live is not None:
+        return _read(live, str(metadata(live).get("name", "")))
+    name = facts.status.xr_name
+    if facts.record is not None:
+        entries = facts.recorded.get("substrate")
+        for entry in entries if isinstance(entries, list) else ():
+            written = reading.readable(SubstrateReference, entry)
+            if written is not None and _is_it(facts, written):
+                return written
+    if facts.target is not None and facts.target.given is not None:
+        given = facts.target.given
+        return _read(given, str(metadata(given).get("name") or name or ""))
+    if name is None or facts.blueprint is None:
+        return None
+    xr = facts.blueprint.xr
+    return SubstrateReference(api_version=xr.api_version, kind=xr.kind, name=name)
+
+
+def _is_it(facts: Facts, written: SubstrateReference) -> bool:
+    """Whether what the record names is the substrate; a name that is still to come is empty."""
+    if facts.target is not None:
+        return written.name != ""
+    return facts.status.xr_name in {None, written.name}
+
+
+def stamped_generation(facts: Facts) -> int | None:
+    """Return the bootstrap generation on the substrate in sight.
+
+    Somebody may have taken the annotation off: then the record remembers it.
+    """
+    live = in_sight(facts)
+    if live is None:
+        return None
+    stamp = generation(live)
+    if stamp is not None or facts.record is None:
+        return stamp
+    remembered = mapping(facts.recorded.get("observed")).get("bootstrapGeneration")
+    return remembered if isinstance(remembered, int) else None
+
+
+def uninjected(facts: Facts) -> bool:
+    """Whether a resource of other steps was there before its record, and so has no bootstrap."""
+    return (
+        facts.target is not None
+        and role(facts) is MeshRole.NODE
+        and in_sight(facts) is not None
+        and stamped_generation(facts) is None
+    )
+
+
+def role(facts: Facts) -> MeshRole:
+    """Return the mesh role as accepted, else as declared, else the default."""
+    if facts.status.accepted is not None:
+        return facts.status.accepted.mesh_role
+    return MeshRole.NODE if isinstance(facts.declared, Refusal) else facts.declared.mesh_role
+
+
+def known(facts: Facts) -> SubstrateReference:
+    """Return what the substrate is, where a stage composes one and so knows it."""
+    what = reference(facts)
+    if what is None:
+        message = "a substrate is composed only under a known name"
+        raise AssertionError(message)
+    return what
+
+
+def _read(raw: Raw, name: str) -> SubstrateReference:
+    what = {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "name": name}
+    return reading.parsed(SubstrateReference, what, "substrate")
+
+
+def handle(facts: Facts) -> str:
+    """Return the node's resource handle, `pr-<uuid>`: also the name of a substrate of ours."""
+    return facts.status.xr_name or known(facts).name

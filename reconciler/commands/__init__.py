@@ -1,0 +1,5 @@
+"""Subcommands of `broker` that need neither a database nor a cluster.
+
+Belongs here: one module per click command or group, from flags to one line per fault. Not
+here: what they print or check. Only `reconciler.main` imports it.
+"""
