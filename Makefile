@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes
 	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
 DELETE ?= background
 
-.PHONY: venv lock fmt generate check prepare test test-long demo up down clean render
+.PHONY: venv lock fmt generate check prepare test test-long demo up down clean render packages bench
 
 venv: $(VENV)/.stamp
 
@@ -59,6 +59,14 @@ up: venv
 
 render: prepare
 	$(BIN)/pytest -q -m render
+
+# The packages of the function and the Configurations, under dist/.
+packages: venv
+	$(BIN)/python -m dev.packages
+
+# Every benchmark, with ratios of one run; bench/results has the figures.
+bench: prepare
+	$(BIN)/python -m bench
 
 # Ends a stack that `make up` left, by the process id it wrote; stops nothing else.
 down: venv

@@ -7,8 +7,6 @@ Belongs here: token kubeconfigs and self-reviews. Not here: reading and writing 
 from datetime import timedelta
 from pathlib import Path
 
-import yaml
-
 from dev import kubeconfig
 from dev.kube import REQUEST_TIMEOUT_S, Cluster, refusals
 
@@ -34,9 +32,8 @@ def service_account_kubeconfig(cluster: Cluster, namespace: str, name: str, path
         answer = token.create(
             body=request, name=name, namespace=namespace, _request_timeout=REQUEST_TIMEOUT_S
         )
-    admin = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
     user = {"token": answer.status.token}
-    entry = kubeconfig.document(kubeconfig.current_cluster(admin), user)
+    entry = kubeconfig.document(kubeconfig.portable_cluster(cluster.kubeconfig), user)
     return kubeconfig.write(path, entry)
 
 

@@ -94,6 +94,9 @@ BINARIES: Mapping[str, Binary] = {
     "crossplane-cli": Binary(
         module="crossplane-cli", package="github.com/crossplane/cli/v2/cmd/crossplane"
     ),
+    "registry": Binary(
+        module="registry", package="github.com/google/go-containerregistry/cmd/registry"
+    ),
 }
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "crossplane")

@@ -19,9 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, TextIO
 
-from dev import accounts, apiserver, binaries, crossplane
-from dev.kube import Cluster, KubeError, Source
-from dev.process import ProcessError, answers, free_port
+from dev import accounts, apiserver, binaries, crossplane, existing
+from dev.kube import Cluster, KubeError
+from dev.objects import Source
+from dev.process import ProcessError, answers, free_port, reach_loopback_directly
 from dev.supervisor import Supervisor
 from dev.toolchain import Report
 
@@ -58,7 +59,8 @@ class ControlPlane:
         """Use a cluster that runs already; `start` and `stop` touch none of it.
 
         Args:
-            kubeconfig: must be allowed what an administrator is.
+            kubeconfig: one file, whose current context is used; its user must be allowed
+                what an administrator is.
             run_dir: gets token kubeconfigs and caches.
             report: as for the class.
         """
@@ -121,14 +123,20 @@ class ControlPlane:
 
         Raises:
             ProcessError: a part did not become ready; what had started is stopped.
+            KubeError: an existing cluster cannot be used; says what is missing.
         """
         self.run_dir.mkdir(parents=True, exist_ok=True)
+        reach_loopback_directly()
         self._supervisor = Supervisor(self.run_dir)
         try:
             if self.is_ours:
                 self._claim()
                 self._start_parts(self._supervisor)
+            else:
+                existing.check_kubeconfig(self.kubeconfig)
             self._cluster = Cluster(self.kubeconfig, self.run_dir)
+            if not self.is_ours:
+                existing.check_access(self._cluster)
         except BaseException:
             self.stop()
             raise

@@ -54,6 +54,12 @@ class Crossplane:
         self._cluster = cluster
         self._folder = run_dir / "crossplane"
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._metrics_port = free_port()
+
+    @property
+    def metrics_url(self) -> str:
+        """Where core, once started, answers with its metrics."""
+        return f"http://127.0.0.1:{self._metrics_port}/metrics"
 
     @property
     def kubeconfig(self) -> Path:
@@ -100,7 +106,7 @@ class Crossplane:
 
         Args:
             name: the function's name.
-            host_names: names beside `localhost` under which core reaches it.
+            host_names: names and addresses beside `localhost` under which core reaches it.
 
         Returns:
             A folder with `ca.crt`, `tls.crt` and `tls.key`, for `--tls-certs-dir`.
@@ -174,7 +180,7 @@ class Crossplane:
             "package-runtime": "External",
             "xpkg-cache-dir": self._folder / "packages",
             "webhook-port": webhook_port,
-            "metrics-port": free_port(),
+            "metrics-port": self._metrics_port,
             "health-probe-port": probe_port,
             "tls-server-secret-name": SERVER_SECRET,
             "tls-client-secret-name": CLIENT_SECRET,
@@ -213,7 +219,12 @@ class Crossplane:
 
     def _authority(self) -> pki.Authority:
         data = self._secret(ROOT_SECRET)
-        return pki.Authority.load(pki.Pair(certificate=data["tls.crt"], key=data["tls.key"]))
+        try:
+            pair = pki.Pair(certificate=data["tls.crt"], key=data["tls.key"])
+        except KeyError as error:
+            message = f"cannot issue certificates: Secret {ROOT_SECRET} has no {error}"
+            raise ProcessError(message) from None
+        return pki.Authority.load(pair)
 
     def _mounted(self, name: str) -> Path:
         """Lay a TLS Secret out in a folder, as a kubelet mounts it."""

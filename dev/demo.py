@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dev import binaries, facts
-from dev.kube import KubeError, documents
+from dev.kube import KubeError
+from dev.objects import documents
 from dev.process import ProcessError
+from dev.stack import PROVISIONING_API as API
 from dev.stack import ROOT, Stack
 from dev.view import Tree
 
@@ -24,7 +26,6 @@ STEP_TIMEOUT_S = 120.0
 """One way, to Ready or back; a quarter of it on an idle machine."""
 
 POLL_S = 0.2
-API = "provisioning.plexsphere.com/v1alpha1"
 XR_FILE = ROOT / "example/shop/web-1.yaml"
 TOKEN = re.compile(r"psb_[a-z]+_[a-z2-7]+_[a-z]+_[a-z2-7]+")
 
@@ -117,7 +118,13 @@ class Demo:
                 *facts.from_audit(audit),
             ]
         )
-        self._say("What happened, as Postgres, the cloud and the API server recorded it")
+        if audit is None:
+            self._say("What happened, as Postgres and the cloud recorded it")
+            print(
+                "    (who asked the API server to delete what is in its audit log, not read here)"
+            )
+        else:
+            self._say("What happened, as Postgres, the cloud and the API server recorded it")
         ours = (self._xr_name, self._xr_metadata()["name"])
         told = [fact for fact in told if fact.subject in ours]
         start = told[0].at
@@ -197,6 +204,8 @@ def main() -> None:
         with Stack(run_dir, report=report) as stack:
             report(f"the stack is ready after {time.monotonic() - started:.1f} s")
             Demo(stack, propagation=propagation).run()
+            if not stack.plane.is_ours:
+                print("\nThe installation stays; `.venv/bin/python -m dev.remove` takes it off")
     except (Blocked, ProcessError, KubeError) as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:

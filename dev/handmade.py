@@ -8,6 +8,7 @@ Everything else is there for people and for gates that ask whether the Function 
 healthy.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +32,11 @@ def function(name: str) -> dict[str, Any]:
         "metadata": {"name": name, "annotations": PAUSED},
         "spec": {"package": _package(name), "packagePullPolicy": "Never"},
     }
+
+
+def is_ours(function: Mapping[str, Any]) -> bool:
+    """Tell whether a Function was made by hand here, and not installed from a package."""
+    return str(function["spec"]["package"]).startswith(f"{PLACE}/")
 
 
 def revision(name: str, *, owner_uid: str) -> dict[str, Any]:

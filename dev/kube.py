@@ -8,17 +8,21 @@ Everything in `dev` and the end-to-end tests may import it.
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
-import yaml
 from kubernetes import config
+from kubernetes.client import VersionApi
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import ResourceNotFoundError
+from urllib3.exceptions import HTTPError
+
+from dev.objects import Object, Source, documents, title
+from dev.process import PROBE_TIMEOUT_S
 
 FIELD_MANAGER = "broker-dev"
 
@@ -33,9 +37,6 @@ REQUEST_TIMEOUT_S = 30.0
 RETRYABLE_STATUS = frozenset({404, 409, 429, 500, 503})
 """404: the namespace or the kind does not exist yet. 409: somebody else wrote in
 between. 500: a webhook that does not answer yet. The others say "later" themselves."""
-
-Object = dict[str, Any]
-Source = Path | Mapping[str, Any]
 
 
 class KubeError(RuntimeError):
@@ -57,17 +58,6 @@ class RefusedError(KubeError):
         self.reason = reason
 
 
-def documents(sources: Iterable[Source]) -> Iterator[Object]:
-    """Yield objects from files, from folders (each `.yaml` below, by name), and as given."""
-    for source in sources:
-        if not isinstance(source, Path):
-            yield dict(source)
-            continue
-        for file in sorted(source.rglob("*.yaml")) if source.is_dir() else [source]:
-            with file.open(encoding="utf-8") as text:
-                yield from filter(None, yaml.safe_load_all(text))
-
-
 @contextlib.contextmanager
 def refusals(task: str) -> Iterator[None]:
     """Turn the client's exceptions, which quote headers, into ours.
@@ -77,6 +67,7 @@ def refusals(task: str) -> Iterator[None]:
 
     Raises:
         RefusedError: in place of an `ApiException`.
+        KubeError: the server was not reached.
     """
     try:
         yield
@@ -85,13 +76,10 @@ def refusals(task: str) -> Iterator[None]:
         with contextlib.suppress(ValueError, TypeError, KeyError):
             reason = json.loads(error.body or "")["message"]
         raise RefusedError(task, error.status or 0, reason) from error
-
-
-def title(item: Mapping[str, Any]) -> str:
-    """Name an object for people."""
-    metadata = item.get("metadata") or {}
-    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{item.get('kind')} {place}{metadata.get('name')}"
+    except HTTPError as error:
+        cause = type(getattr(error, "reason", None) or error).__name__
+        message = f"cannot {task}: the API server is not reached: {cause}"
+        raise KubeError(message) from error
 
 
 class Cluster:
@@ -100,13 +88,20 @@ class Cluster:
     Args:
         kubeconfig_path: its current context is used.
         cache_dir: gets the discovery cache; one per API server, as ports are reused.
+
+    Raises:
+        KubeError: there is no such file, or it has no usable context.
     """
 
     def __init__(self, kubeconfig_path: Path, cache_dir: Path) -> None:
         self.kubeconfig = kubeconfig_path
         self._cache = cache_dir / f"discovery-{kubeconfig_path.stem}.json"
         new_client: Any = config.new_client_from_config
-        self._api = new_client(config_file=str(kubeconfig_path))
+        try:
+            self._api = new_client(config_file=str(kubeconfig_path))
+        except config.ConfigException as error:
+            message = f"cannot use kubeconfig {kubeconfig_path}: {error}"
+            raise KubeError(message) from error
         self._lazy: Any = None
 
     def close(self) -> None:
@@ -139,7 +134,14 @@ class Cluster:
             ResourceNotFoundError: the server does not serve it (yet).
         """
         prefix = "apis" if "/" in api_version else "api"
-        return self._dynamic.resources.get(prefix=prefix, api_version=api_version, kind=kind)
+        with refusals("read which kinds the API server serves"):
+            return self._dynamic.resources.get(prefix=prefix, api_version=api_version, kind=kind)
+
+    def version(self) -> str:
+        """Answer the API server's version, as `v1.34.4`."""
+        with refusals(f"read the version of {self._api.configuration.host}"):
+            found: Any = VersionApi(self._api).get_code(_request_timeout=PROBE_TIMEOUT_S)
+        return str(found.git_version)
 
     def apply(self, *sources: Source, timeout_s: float = APPLY_TIMEOUT_S) -> list[Object]:
         """Server-side apply objects in order, repeating those that must wait for others.

@@ -1,7 +1,8 @@
-"""Writes kubeconfig files.
+"""Writes kubeconfig files, and reads a cluster out of them.
 
-Belongs here: the file's shape, for a certificate and for a token. Not here: where
-certificates and tokens come from. Everything in `dev` and tests may import it.
+Belongs here: the file's shape, for a certificate and for a token, and which cluster a
+given file means. Not here: where certificates and tokens come from. Everything in `dev`
+and tests may import it.
 """
 
 import base64
@@ -58,6 +59,30 @@ def current_cluster(config: Mapping[str, Any]) -> dict[str, Any]:
         message = f"cannot read kubeconfig: current-context {name!r} names no cluster"
         raise ValueError(message)
     return dict(clusters[context["cluster"]])
+
+
+def portable_cluster(path: Path) -> dict[str, Any]:
+    """Read the current cluster of a kubeconfig so that a file elsewhere may name it too.
+
+    The authority that the file only points to, perhaps relative to itself, comes along.
+
+    Raises:
+        ValueError: the file cannot be read, is no kubeconfig, or means no cluster.
+    """
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        cluster = current_cluster(config if isinstance(config, Mapping) else {})
+        authority = cluster.pop("certificate-authority", None)
+        if authority is not None:
+            data = (path.parent / authority).read_bytes()
+            cluster.setdefault("certificate-authority-data", _base64(data))
+    except (OSError, yaml.YAMLError) as error:
+        # A parser's message would quote the file, which holds credentials.
+        detail = error.strerror if isinstance(error, OSError) else "it is not YAML"
+        place = error.filename if isinstance(error, OSError) else path
+        message = f"cannot read kubeconfig {place}: {detail}"
+        raise ValueError(message) from None
+    return cluster
 
 
 def write(path: Path, config: Mapping[str, Any]) -> Path:

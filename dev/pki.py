@@ -156,20 +156,31 @@ class Authority:
             key=private_key_pem(key),
         )
 
-    def server_folder(self, folder: Path, name: str, *dns_names: str) -> Path:
+    def server_folder(self, folder: Path, name: str, *host_names: str) -> Path:
         """Write what a server on this host needs for mutual TLS; answers `folder`.
 
         Args:
             folder: gets `ca.crt`, `tls.crt` and `tls.key`.
             name: the server's common name.
-            dns_names: further names beside `localhost` and 127.0.0.1.
+            host_names: further names and IP addresses beside `localhost` and 127.0.0.1.
 
         Idempotency: a second call replaces certificate and key.
         """
+        addresses = tuple(host for host in host_names if _is_address(host))
         subject = Subject(
-            name=name, dns_names=(*LOOPBACK_NAMES, *dns_names), addresses=LOOPBACK_ADDRESSES
+            name=name,
+            dns_names=(*LOOPBACK_NAMES, *(host for host in host_names if host not in addresses)),
+            addresses=(*LOOPBACK_ADDRESSES, *addresses),
         )
         return write_folder(folder, self.certificate, self.issue(subject))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def write_folder(folder: Path, authority: bytes, pair: Pair) -> Path:

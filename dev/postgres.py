@@ -69,6 +69,7 @@ class Postgres:
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir.absolute()
         self._dsn = os.environ.get(EXISTING_SERVER)
+        self.is_ours = self._dsn is None
         self._supervisor: Supervisor | None = None
 
     def __enter__(self) -> Self:

@@ -23,6 +23,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
 
 from dev import launch
 
@@ -44,6 +45,8 @@ PROBE_TIMEOUT_S = 5.0
 PORTS = range(15000, 32000)
 """Below Linux's ephemeral range, so that no outgoing connection takes a port between
 choosing and binding it."""
+
+LOOPBACK = ("localhost", "127.0.0.1")
 
 PORT_ATTEMPTS = 200
 """Random picks before giving up; a machine with so many ports taken is broken."""
@@ -92,6 +95,18 @@ def _spawner() -> ThreadPoolExecutor:
     caller's worker thread may end at any time; this one lives as long as the process.
     """
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+
+
+def reach_loopback_directly() -> None:
+    """Ask none of the environment's proxies for loopback, here and in later children.
+
+    Idempotency: a second call changes nothing; without proxies it never does.
+    """
+    proxies = getproxies_environment()
+    if proxies:
+        listed = [*filter(None, proxies.get("no", "").split(",")), *LOOPBACK]
+        # Some programs read one spelling and some the other.
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(dict.fromkeys(listed))
 
 
 def _spawn(program: Program, log: Path) -> subprocess.Popen[bytes]:

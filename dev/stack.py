@@ -18,17 +18,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dev import binaries, pythonic
+from dev import binaries, existing, pythonic
 from dev.controlplane import ControlPlane
 from dev.crossplane import Crossplane
+from dev.kube import KubeError
 from dev.postgres import Postgres
-from dev.process import Child, Program, answers, free_port
+from dev.process import Child, ProcessError, Program, answers, free_port
 from dev.toolchain import Report
 
 ROOT = Path(__file__).parents[1]
 FUNCTION_NAME = "plexsphere-function-provisioning-broker"
 """What dependency resolution calls our function; Compositions use this name."""
 
+PROVISIONING_API = "provisioning.plexsphere.com/v1alpha1"
 RECONCILER_ACCOUNT = ("plexsphere-system", "provisioning-broker")
 CLOUD_ACCOUNT = ("crossplane-system", "demo-cloud")
 READY_TIMEOUT_S = 60.0
@@ -37,9 +39,16 @@ READY_TIMEOUT_S = 60.0
 PID_FILE = "pid"
 """In the run directory while a stack of `make up` runs; `make down` reads it."""
 
+THIS_HOST = "BROKER_HOST"
+"""Names the variable with the name or address under which an existing cluster's Crossplane
+reaches this host; not set, it runs on this host."""
+
+LOCALHOST = "localhost"
+
 DEPLOY = ("deploy/namespace.yaml", "deploy/crds", "deploy/rbac", "deploy/policies")
 CLOUD = ("dev/cloud/crd.yaml", "dev/cloud/providerconfig-crd.yaml", "dev/cloud/rbac.yaml")
-DEFINITIONS = ("xrds", "compositions", "example/blueprints/generic-vm")
+PRODUCT = ("xrds/provisionedresource.yaml", "compositions/provisionedresource.yaml")
+BLUEPRINTS = ("example/blueprints/generic-vm",)
 
 
 class Stack:
@@ -66,6 +75,7 @@ class Stack:
         self.node_url = f"http://127.0.0.1:{free_port()}"
         self.operator_url = f"http://127.0.0.1:{free_port()}"
         self.function_port = free_port()
+        self.host = LOCALHOST if self.plane.is_ours else os.environ.get(THIS_HOST) or LOCALHOST
         self.crossplane: Crossplane | None = None
         self._env = dict(env or {})
         self._reconciler: Child | None = None
@@ -90,12 +100,13 @@ class Stack:
     def start(self) -> None:
         """Start everything and return once the reconciler is ready."""
         self.plane.start()
-        self.postgres.start()
         self._start_crossplane()
+        self.postgres.start()
         self.report("installing kinds, rights and policies")
         self.plane.apply(*(ROOT / part for part in (*DEPLOY, *CLOUD)))
-        self._start_functions()
-        self.plane.apply(*(ROOT / part for part in DEFINITIONS))
+        self._start_other_functions()
+        self.install_product()
+        self.plane.apply(*(ROOT / part for part in BLUEPRINTS))
         self._start_cloud()
         self.start_reconciler()
         self._write_env()
@@ -152,30 +163,61 @@ class Stack:
             name: As Compositions say in `functionRef`.
             argv: The program; gets `--address` and `--tls-certs-dir`.
         """
-        if self.crossplane is None:
-            message = "cannot start function: crossplane is not started"
-            raise RuntimeError(message)
         port = self.function_port if name == FUNCTION_NAME else free_port()
-        certificates = self.crossplane.function_certificates(name)
-        address = f"127.0.0.1:{port}"
+        self.run_function(name, argv, port)
+        self.core.register_function(name, port, host=self.host)
+
+    def run_function(self, name: str, argv: Sequence[str], port: int) -> Child:
+        """Start a function's process and return once it listens; core is not told of it.
+
+        Args:
+            name: Of its log and its certificates; unique among the processes.
+            argv: As for `start_function`.
+            port: Where it serves mutual TLS; on loopback, unless core is elsewhere.
+        """
+        certificates = self.core.function_certificates(name, self.host)
+        address = f"{'127.0.0.1' if self.host == LOCALHOST else '0.0.0.0'}:{port}"  # noqa: S104 - mutual TLS, and only when asked for
         program = Program(
             name=name,
             argv=[*argv, "--address", address, "--tls-certs-dir", str(certificates)],
+            # Several functions run here, and they would all want its default port.
+            env={"METRICS_ADDRESS": ""},
             cwd=ROOT,
         )
         child = self.plane.supervisor.start(program)
         child.await_ready(lambda: listens(port), timeout_s=READY_TIMEOUT_S)
-        self.crossplane.register_function(name, port)
+        return child
+
+    @property
+    def core(self) -> Crossplane:
+        """Crossplane on this stack's control plane.
+
+        Raises:
+            RuntimeError: It is not started.
+        """
+        if self.crossplane is None:
+            message = "cannot use crossplane: it is not started"
+            raise RuntimeError(message)
+        return self.crossplane
+
+    def install_product(self) -> None:
+        """Install our function, XRD and Composition; a subclass may bring them as packages."""
+        self.start_function(FUNCTION_NAME, function_command())
+        self.plane.apply(*(ROOT / part for part in PRODUCT))
 
     def _start_crossplane(self) -> None:
         self.crossplane = Crossplane(self.plane.cluster, self.plane.run_dir)
         if self.plane.is_ours:
             self.crossplane.start(self.plane.supervisor, report=self.report)
+            return
+        self.report("looking at the cluster")
+        existing.check_crossplane(self.plane.cluster, FUNCTION_NAME, pythonic.FUNCTION_NAME)
+        if self.postgres.is_ours:
+            existing.check_no_nodes(self.plane.cluster)
 
-    def _start_functions(self) -> None:
+    def _start_other_functions(self) -> None:
         program = pythonic.ensure(report=self.report)
         self.report("starting the functions")
-        self.start_function(FUNCTION_NAME, [script("function")])
         self.start_function(pythonic.FUNCTION_NAME, [str(program)])
 
     def _start_cloud(self) -> None:
@@ -216,6 +258,11 @@ def script(name: str) -> str:
     return str(Path(sys.executable).parent / name)
 
 
+def function_command() -> list[str]:
+    """Return how our function is started here, but for its address and certificates."""
+    return [script("function")]
+
+
 def listens(port: int) -> bool:
     """Tell whether something accepts connections on a loopback port."""
     with socket.socket() as probe:
@@ -232,13 +279,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(number, lambda *_: over.set())
     report = binaries.console()
     started = time.monotonic()
-    with Stack(run_dir, report=report) as stack:
-        pid_file = stack.run_dir / PID_FILE
-        pid_file.write_text(str(os.getpid()), encoding="utf-8")
-        report(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C ends it")
-        print(f"export KUBECONFIG={stack.plane.kubeconfig}", flush=True)
-        over.wait()
-        pid_file.unlink(missing_ok=True)
+    try:
+        with Stack(run_dir, report=report) as stack:
+            pid_file = stack.run_dir / PID_FILE
+            pid_file.write_text(str(os.getpid()), encoding="utf-8")
+            report(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C ends it")
+            print(f"export KUBECONFIG={stack.plane.kubeconfig}", flush=True)
+            over.wait()
+            pid_file.unlink(missing_ok=True)
+    except (ProcessError, KubeError) as error:
+        sys.exit(f"up: {error}")
 
 
 if __name__ == "__main__":

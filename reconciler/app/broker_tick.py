@@ -21,9 +21,10 @@ from function.contract.strategy import BootstrapState, Phase
 from reconciler.app import publishing
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
+from reconciler.app.credential_hold import CredentialHold
 from reconciler.app.publishing import Publisher
 from reconciler.app.teardown import Teardown
-from reconciler.domain.broker import events, provider_config, record_view
+from reconciler.domain.broker import audit, events, provider_config, record_view
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
@@ -95,6 +96,7 @@ class Tick:
         self._teardown = teardown
         self._enrolment = knobs.enrolment
         self._publisher = Publisher(ports.cluster, ports.clock)
+        self.credentials = CredentialHold(ports.repository, ports.cluster, ports.catalog)
         self._bootstrap = Bootstrap(
             BootstrapPorts(
                 repository=ports.repository,
@@ -188,9 +190,10 @@ class Tick:
         if phase is Phase.ENROLLING:
             await self._bootstrap.start_window(resource)
         now = max(self._ports.clock.now(), resource.updated_at)
-        changed = replace(resource, phase=phase, updated_at=now)
+        changed = resource.enter(phase, now)
         event = events.on_phase(changed, phase, failure=view.spec.observed.reason)
-        return await self._ports.repository.update(changed, event=event)
+        entry = audit.on_phase(resource, phase)
+        return await self._ports.repository.update(changed, event=event, audit=entry)
 
     async def _apply(
         self, resource: ProvisionedResource, view: RecordView, observed: ObservedXR
@@ -198,13 +201,15 @@ class Tick:
         taken = await self._ensure_provider_config(resource, view)
         if taken is not None:
             return resource, taken
+        own = resource.accepted.cloud_credential
+        missing = None if own is None else await self.credentials.hold(view.namespace, own)
         if not resource.node_expected or observed.node_registered:
-            return resource, None
+            return resource, missing
         if observed.exists:
             await self._bootstrap.renew(resource)
-            return resource, None
+            return resource, missing
         ensured = await self._bootstrap.ensure(resource, view)
-        return ensured.resource, ensured.waiting
+        return ensured.resource, ensured.waiting or missing
 
     async def _ensure_provider_config(
         self, resource: ProvisionedResource, view: RecordView

@@ -19,7 +19,15 @@ from function.contract.conditions import ConditionType, is_true
 from reconciler.app.broker_tick import Tick
 from reconciler.app.project_tick import ProjectTick
 from reconciler.app.teardown import Teardown
-from reconciler.app.work_queue import AggregateKey, Key, ProjectKey, RecordKey, WorkQueue, describe
+from reconciler.app.work_queue import (
+    AggregateKey,
+    CredentialKey,
+    Key,
+    ProjectKey,
+    RecordKey,
+    WorkQueue,
+    describe,
+)
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.broker import BrokerRepository
@@ -101,19 +109,20 @@ class Driver:
         return len(keys)
 
     async def sweep_records(self) -> int:
-        """Ask for every record once, and for every aggregate without one.
+        """Ask for every record, every credential in use and every aggregate without a record.
 
         Returns:
             How many keys were asked for.
         """
         records = self._view.records()
         keys: list[Key] = [RecordKey(namespace=namespace, name=name) for namespace, name in records]
-        vanished = [
+        unfinished = [
             resource
             for resource in await self._repository.list_unfinished()
             if resource.management_cluster_id == self._cluster_id
-            and not _has_record(records, resource)
         ]
+        vanished = [resource for resource in unfinished if not _has_record(records, resource)]
+        keys += _credentials(unfinished)
         keys += [AggregateKey(id=str(resource.id)) for resource in vanished]
         self._brake(vanished)
         for key in keys:
@@ -146,6 +155,9 @@ class Driver:
                 return await self._record(key)
             case AggregateKey():
                 return await self._aggregate(key)
+            case CredentialKey():
+                await self._tick.credentials.settle(key.namespace, key.credential)
+                return None
 
     async def _record(self, key: RecordKey) -> float | None:
         raw = self._view.records().get((key.namespace, key.name))
@@ -178,6 +190,17 @@ class Driver:
         for (namespace, name), raw in self._view.records().items():
             if not is_true(raw.get("status") or {}, ConditionType.ADMITTED):
                 self.queue.add(RecordKey(namespace=namespace, name=name))
+
+
+def _credentials(unfinished: Sequence[ProvisionedResource]) -> set[CredentialKey]:
+    """Name each credential in use once: its Secret may have come, or lost its hold."""
+    return {
+        CredentialKey(
+            namespace=resource.key.namespace, credential=resource.accepted.cloud_credential
+        )
+        for resource in unfinished
+        if resource.accepted.cloud_credential is not None
+    }
 
 
 def _has_record(records: View, resource: ProvisionedResource) -> bool:

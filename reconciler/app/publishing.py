@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment, Node
 from function.contract.strategy import Phase
@@ -70,6 +71,13 @@ class Publisher:
     async def deregistered_event(self, view: RecordView, resource: ProvisionedResource) -> None:
         """Record the Event of a node that left the mesh. Idempotency: once per record."""
         await self._event(view, "NodeDeregistered", f"{resource.xr_name} left the mesh")
+
+    async def force_released_event(
+        self, view: RecordView, resource: ProvisionedResource, reason: str
+    ) -> None:
+        """Record the Event of a skipped deregistration. Idempotency: once per reason."""
+        message = f"{resource.xr_name} stays in the mesh, its deregistration is skipped: {reason}"
+        await self._event(view, Reason.FORCE_RELEASED, message, warning=True)
 
     async def _event(
         self, view: RecordView, reason: str, message: str, *, warning: bool = False

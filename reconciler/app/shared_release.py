@@ -1,7 +1,8 @@
 """What siblings share, and what goes with the last that needs it.
 
-Belongs here: the ProviderConfig of a credential and the hold on a namespace, at the end of
-a teardown. Not here: the teardown itself. Idempotency: counted from the rows each time.
+Belongs here: the ProviderConfig of a credential, the hold on its Secret, and the hold on a
+namespace, at the end of a teardown. Not here: the teardown itself. Idempotency: counted
+from the rows each time.
 Source: design §2, "released last"; contracts §6 item 36.
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 
 from reconciler.app import publishing
 from reconciler.app.broker_service import Service
+from reconciler.app.credential_hold import CredentialHold
 from reconciler.domain.broker import provider_config
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.broker import (
@@ -36,6 +38,7 @@ class SharedRelease:
         self._cluster = cluster
         self._service = service
         self._catalog = catalog
+        self._credentials = CredentialHold(repository, cluster, catalog)
 
     async def release(self, resource: ProvisionedResource, *, named: str | None) -> None:
         """Release what nobody needs any more.
@@ -52,15 +55,18 @@ class SharedRelease:
         others = await self._repository.list_in_namespace(namespace)
         credential = resource.accepted.cloud_credential
         if not any(other.accepted.cloud_credential == credential for other in others):
-            await self._release_provider_config(resource, named)
+            referred = await self._release_provider_config(resource, named)
+            if credential is not None:
+                await self._credentials.settle(namespace, credential, referred=referred)
         await self._service.settle_namespace(namespace)
 
     async def _release_provider_config(
         self, resource: ProvisionedResource, named: str | None
-    ) -> None:
+    ) -> str | None:
+        """Delete the ProviderConfig and return which Secret it referred to, if it was there."""
         name = self._name(resource) or named
         if name is None:
-            return
+            return None
         own = resource.accepted.cloud_credential
         namespace = resource.key.namespace
         api_version = f"{resource.accepted.provider.value}.crossplane.io/{provider_config.VERSION}"
@@ -70,10 +76,13 @@ class SharedRelease:
             "kind": "ProviderConfig",
             "metadata": metadata,
         }
-        if await self._cluster.provider_config_holder(manifest) == own:
-            await self._cluster.delete_provider_config(
-                api_version=api_version, namespace=namespace, name=name
-            )
+        if await self._cluster.provider_config_holder(manifest) != own:
+            return None
+        referred = await self._cluster.provider_config_secret(manifest)
+        await self._cluster.delete_provider_config(
+            api_version=api_version, namespace=namespace, name=name
+        )
+        return referred
 
     def _name(self, resource: ProvisionedResource) -> str | None:
         resolved = publishing.resolve(resource, self._catalog)

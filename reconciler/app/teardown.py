@@ -14,13 +14,14 @@ from typing import Any
 
 from function.contract import names
 from function.contract.conditions import Reason
-from function.contract.strategy import BootstrapState, Phase, SubstrateState
+from function.contract.strategy import Phase
 from reconciler.app import publishing, waiting
 from reconciler.app.broker_service import Service
+from reconciler.app.deregistration import Deregistration
 from reconciler.app.publishing import Publisher
 from reconciler.app.shared_release import SharedRelease
-from reconciler.domain.broker import events
-from reconciler.domain.broker.errors import NodeDeregistrationFailedError
+from reconciler.app.teardown_report import TeardownReport
+from reconciler.domain.broker import audit, events
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.release import (
@@ -31,7 +32,7 @@ from reconciler.domain.broker.release import (
     next_release,
 )
 from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
-from reconciler.domain.broker.verdicts import StatusFacts, Why
+from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import (
     BrokerRepository,
     NodeDeregistrar,
@@ -44,7 +45,6 @@ from reconciler.ports.cluster import (
     ManagementCluster,
 )
 from reconciler.ports.common import Clock
-from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,10 @@ class Teardown:
         self._ports = ports
         self._service = service
         self._publisher = Publisher(ports.cluster, ports.clock)
+        self._report = TeardownReport(self._publisher, nodes=ports.nodes, tokens=ports.tokens)
+        self._deregistration = Deregistration(
+            ports.repository, ports.nodes, ports.clock, self._report
+        )
         self._shared = SharedRelease(ports.repository, ports.cluster, service, ports.catalog)
 
     async def run(self, view: RecordView) -> float | None:
@@ -86,7 +90,7 @@ class Teardown:
             return await self._step(resource, view)
         except KindNotServedError as error:
             stored = await self._ports.repository.get(resource.id)
-            await self._publish(
+            await self._report.publish(
                 stored, view, Why(reason=Reason.KIND_NOT_SERVED, message=str(error))
             )
             return waiting.POLL_MAX_S
@@ -140,7 +144,8 @@ class Teardown:
         resource = await self._service.deprovision(resource)
         if resource.phase is Phase.DEREGISTERING:
             await self._ports.tokens.revoke(resource.id)
-            await self._announce(resource, view)
+            await self._report.announce(resource, view)
+        resource = await self._deregistration.honour(resource, view)
         live = await self._ports.cluster.get_object(
             resource.protected[0].reference, resource.key.namespace
         )
@@ -149,15 +154,17 @@ class Teardown:
         observed = await self._observe(resource, present=present)
         decision = next_phase(resource.machine_phase, observed)
         if decision.phase is not resource.phase:
+            if decision.phase is Phase.DELETED:
+                await self._deregistration.last_try(resource)
             resource = await self._enter(resource, decision.phase, view)
         match decision.action:
             case Action.DEREGISTER_NODE:
-                return await self._deregister(resource, view)
+                return await self._deregistration.run(resource, view)
             case Action.DELETE_SUBSTRATE if live is not None:
                 return await self._delete_substrate(resource, view, live)
             case Action.DELETE_SUBSTRATE:
                 wanted = fence is Fence.AWAIT_FUNCTION
-                await self._publish(resource, view, waiting.FENCED[fence], absent=wanted)
+                await self._report.publish(resource, view, waiting.FENCED[fence], absent=wanted)
                 return self._poll(resource)
             case _:
                 return await self._finish(resource, view)
@@ -177,43 +184,25 @@ class Teardown:
             )
         )
 
-    async def _announce(self, resource: ProvisionedResource, view: RecordView | None) -> None:
-        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
-            await self._publisher.phase_event(view, resource)
-
     async def _observe(self, resource: ProvisionedResource, *, present: bool) -> ObservedXR:
-        token = resource.bootstrap_token_id
-        registered = token is not None and await self._ports.nodes.node_registered(token)
-        return ObservedXR(exists=present, ready=False, failed=False, node_registered=registered)
+        return ObservedXR(
+            exists=present,
+            ready=False,
+            failed=False,
+            node_registered=await self._deregistration.registered(resource),
+            force_released=resource.force_released_at is not None,
+        )
 
     async def _enter(
         self, resource: ProvisionedResource, phase: Phase, view: RecordView | None
     ) -> ProvisionedResource:
-        changed = replace(resource, phase=phase, updated_at=self._now(resource))
-        event = events.on_phase(changed, phase)
-        changed = await self._ports.repository.update(changed, event=event)
+        changed = resource.enter(phase, self._now(resource))
+        changed = await self._ports.repository.update(
+            changed, event=events.on_phase(changed, phase), audit=audit.on_phase(resource, phase)
+        )
         if view is not None:
             await self._publisher.phase_event(view, changed)
         return changed
-
-    async def _deregister(self, resource: ProvisionedResource, view: RecordView | None) -> float:
-        """Take the node out; what was said of a failed try stays until one succeeds."""
-        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
-            message = "The node is being taken out of the mesh."
-            await self._publish(resource, view, Why(reason=Reason.DEREGISTERING, message=message))
-        token = resource.bootstrap_token_id
-        if token is None:  # pragma: no cover - no token, no node, no such decision
-            return 0.0
-        try:
-            await self._ports.nodes.deregister(token)
-        except (OSError, TimeoutError, StoreUnavailableError, AllocationLostError) as error:
-            message = "The mesh could not be reached; nothing else was touched."
-            failed = Why(reason=Reason.DEREGISTRATION_FAILED, message=message)
-            await self._publish(resource, view, failed)
-            raise NodeDeregistrationFailedError(message) from error
-        if view is not None:
-            await self._publisher.deregistered_event(view, resource)
-        return 0.0
 
     async def _delete_substrate(
         self, resource: ProvisionedResource, view: RecordView | None, live: LiveObject
@@ -226,27 +215,34 @@ class Teardown:
         cluster = self._ports.cluster
         namespace = resource.key.namespace
         reference = resource.protected[0].reference
-        resource = await self._remember(resource, live)
         xr = resource.accepted.xr if view is None else view.xr
         release = next_release(await cluster.get_xr_facts(xr, namespace))
+        releasing = release is not Release.WAIT_FOR_CROSSPLANE
+        resource = await self._remember(resource, live, releasing=releasing)
         if release is Release.LET_CROSSPLANE_DROP and not live.released:
             await cluster.release(reference, namespace, uid=live.uid)
         if release is Release.WAIT_FOR_CROSSPLANE:
-            await self._publish(resource, view, waiting.RELEASED[release])
+            await self._report.publish(resource, view, waiting.RELEASED[release])
             return self._poll(resource)
-        await self._publish(resource, view, waiting.RELEASED[release], absent=True)
+        await self._report.publish(resource, view, waiting.RELEASED[release], absent=True)
         if release is Release.DELETE_OURSELVES and not live.terminating:
             await cluster.delete_object(reference, namespace, uid=live.uid)
         return self._poll(resource)
 
     async def _remember(
-        self, resource: ProvisionedResource, live: LiveObject
+        self, resource: ProvisionedResource, live: LiveObject, *, releasing: bool
     ) -> ProvisionedResource:
+        """Store what is let go before it is, or its going would look like a break-in."""
         known = resource.protected[0]
-        if known.uid == live.uid:
+        seen = ProtectedObject(
+            reference=known.reference,
+            uid=live.uid,
+            seen=True,
+            released=releasing or (known.released and known.uid == live.uid),
+        )
+        if known == seen:
             return resource
-        protected = (ProtectedObject(reference=known.reference, uid=live.uid),)
-        changed = replace(resource, protected=protected, updated_at=self._now(resource))
+        changed = replace(resource, protected=(seen,), updated_at=self._now(resource))
         return await self._ports.repository.update(changed)
 
     async def _finish(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
@@ -260,32 +256,6 @@ class Teardown:
         await self._ports.cluster.delete_token_secret(view.namespace, secret)
         await self._ports.cluster.remove_finalizer(view.raw)
         return None
-
-    async def _publish(
-        self,
-        resource: ProvisionedResource,
-        view: RecordView | None,
-        why: Why | None,
-        *,
-        absent: bool = False,
-    ) -> None:
-        if view is None:
-            return
-        token = resource.bootstrap_token_id
-        node = None if token is None else await self._ports.nodes.find_node(token)
-        state = BootstrapState.NONE
-        if token is not None:
-            state = await self._ports.tokens.state(token)
-        facts = StatusFacts(
-            resource=resource,
-            waiting=why,
-            orphaned=view.controller_uid is None,
-            bootstrap=state,
-            node=None if node is None else publishing.node(node),
-            provider_config=publishing.provider_config_of(view),
-            substrate_absent=absent or view.status.get("substrate") == SubstrateState.ABSENT,
-        )
-        await self._publisher.publish(view, facts)
 
     def _poll(self, resource: ProvisionedResource) -> float:
         return waiting.poll_interval_s(self._elapsed_s(resource))

@@ -42,7 +42,15 @@ class ProjectKey:
     name: str
 
 
-Key = RecordKey | AggregateKey | ProjectKey
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialKey:
+    """A credential in use in a namespace."""
+
+    namespace: str
+    credential: str
+
+
+Key = RecordKey | AggregateKey | ProjectKey | CredentialKey
 Work = Callable[[Key], Awaitable[float | None]]
 """Does one key; returns seconds after which to come back, or None to wait for a change."""
 

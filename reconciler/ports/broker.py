@@ -14,6 +14,7 @@ from typing import Protocol
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import BootstrapState
 from reconciler.domain.broker import ids
+from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
 
@@ -73,12 +74,17 @@ class BrokerRepository(Protocol):
         ...
 
     async def update(
-        self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
+        self,
+        resource: ProvisionedResource,
+        *,
+        event: LifecycleEvent | None = None,
+        audit: AuditEntry | None = None,
     ) -> ProvisionedResource:
-        """Store a change, and its event, in one transaction.
+        """Store a change, its event and its audit entry, in one transaction.
 
         Writes phase, record, accepted, protected, token id, generation and updated_at;
-        never `deletion_requested_at`, so a committed deletion request is never lost.
+        never `deletion_requested_at`, so a committed deletion request is never lost, and
+        `force_released_at` only once.
 
         Returns:
             The aggregate with its new version.
@@ -87,7 +93,9 @@ class BrokerRepository(Protocol):
             StaleAggregateError: The row's version is not the one that was read.
             ProvisionedResourceNotFoundError: No row has this id.
 
-        Idempotency: an event is stored once per (aggregate, type, generation).
+        Idempotency: an event is stored once per (aggregate, type, generation), a
+        `force-release` entry once per aggregate; any other entry as often as a change that
+        carries it succeeds, which for one read version is once.
         """
         ...
 
@@ -148,8 +156,18 @@ class TokenIssuer(Protocol):
         ...
 
 
+class MeshRefusedError(Exception):
+    """The identity side answered with a refusal; nothing was changed."""
+
+
 class NodeDeregistrar(Protocol):
-    """The seam to the mesh (seed 001), keyed by the broker's own durable handle."""
+    """The seam to the mesh (seed 001), keyed by the broker's own durable handle.
+
+    Every call may raise:
+        MeshRefusedError: The store refuses it.
+        AllocationLostError: Another transaction holds the node.
+        StoreUnavailableError: The store cannot be reached now.
+    """
 
     async def deregister(self, token: ids.BootstrapTokenID) -> None:
         """Take the node of a token's resource out of the mesh.

@@ -111,6 +111,35 @@ class ManagementCluster(Protocol):
         """Delete a ProviderConfig that the broker made; an absent one is success."""
         ...
 
+    async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
+        """Return the Secret that a ProviderConfig refers to; None when it is absent or mute."""
+        ...
+
+    async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
+        """Put the hold label on a Secret and on the ExternalSecret of its name, or take it off.
+
+        An ExternalSecret whose Secret is not there yet is not labelled; where there is no
+        ExternalSecret, or its kind is not served, the Secret is labelled alone.
+
+        Returns:
+            Whether the Secret is there.
+
+        Idempotency: compared before written; the uid is the precondition.
+        """
+        ...
+
+    async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
+        """Apply an ExternalSecret server-side.
+
+        One of that name that somebody else made is left as it is.
+
+        Returns:
+            Whether its kind is served; where it is not, nothing happens.
+
+        Idempotency: compared before written.
+        """
+        ...
+
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         """Look up a composite resource, live; another uid under its name is not it.
 

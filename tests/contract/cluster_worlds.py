@@ -25,7 +25,7 @@ from function.contract.record import SubstrateReference, XRReference
 from function.contract.secrets import TokenPlaintext
 from reconciler.adapters.kubernetes.cluster import open_client
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.domain.broker import ids
+from reconciler.domain.broker import external_secret, ids
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import (
@@ -35,7 +35,7 @@ from reconciler.ports.cluster import (
     LiveObject,
     ManagementCluster,
 )
-from tests.e2e.deploy import holding
+from tests.e2e.deploy import external_secrets, holding
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Answer, Caller, wait_until
 from tests.e2e.deploy.manifests import example
 from tests.e2e.deploy.place import Kind, definition, held
@@ -118,6 +118,26 @@ class ClusterWorld(Protocol):
         """Make a ProviderConfig past the broker."""
         ...
 
+    def new_secret(self, name: str) -> None:
+        """Make a Secret past the broker."""
+        ...
+
+    def new_external_secret(self, name: str) -> None:
+        """Make an ExternalSecret past the broker."""
+        ...
+
+    def external_secret(self, name: str) -> Object | None:
+        """Return an ExternalSecret's spec."""
+        ...
+
+    def credential_holds(self, name: str) -> set[str]:
+        """Return the kinds that carry the hold under a credential's name."""
+        ...
+
+    def credential_writes(self, name: str) -> object:
+        """Return what differs once one of them was written."""
+        ...
+
     def held(self) -> tuple[str | None, str | None]:
         """Return the namespace's hold label and record count."""
         ...
@@ -177,6 +197,7 @@ class MemoryWorld:
             (version, REALM[1]): False,
             (names.API_VERSION, XR[1]): True,
             (PROVIDER_API, "ProviderConfig"): True,
+            (external_secret.API_VERSION, external_secret.KIND): True,
         }
         self.fake = InMemoryManagementCluster(kinds=kinds, xr=GONE)
         self.cluster: ManagementCluster = self.fake
@@ -226,6 +247,23 @@ class MemoryWorld:
 
     def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
         self.fake.provider_configs[self.namespace, name] = annotations.get(ANNOTATION_CREDENTIAL)
+
+    def new_secret(self, name: str) -> None:
+        self.fake.credentials.add((self.namespace, name))
+
+    def new_external_secret(self, name: str) -> None:
+        metadata = {"name": name, "namespace": self.namespace}
+        self.fake.external_secrets[self.namespace, name] = {"metadata": metadata, "spec": {}}
+
+    def external_secret(self, name: str) -> Object | None:
+        found = self.fake.external_secrets.get((self.namespace, name))
+        return None if found is None else found["spec"]
+
+    def credential_holds(self, name: str) -> set[str]:
+        return {kind for kind, *where in self.fake.held if where == [self.namespace, name]}
+
+    def credential_writes(self, name: str) -> object:
+        return len(self.fake.journal)
 
     def held(self) -> tuple[str | None, str | None]:
         records = self.fake.records_in.get(self.namespace, 0)
@@ -319,6 +357,42 @@ class RealWorld:
         body["metadata"] |= {"name": name, "annotations": dict(annotations)}
         path = f"/apis/{PROVIDER_API}/namespaces/{self.namespace}/providerconfigs"
         _ok(self.admin.create(path, body))
+
+    def new_secret(self, name: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}
+        _ok(self.admin.create(f"{self.path}/secrets", body))
+
+    def new_external_secret(self, name: str) -> None:
+        body = {
+            "apiVersion": external_secret.API_VERSION,
+            "kind": external_secret.KIND,
+            "metadata": {"name": name},
+        }
+        _ok(self.admin.create(external_secrets.path(self.namespace), body))
+
+    def external_secret(self, name: str) -> Object | None:
+        found = self._found(external_secrets.path(self.namespace, name))
+        return None if found is None else found.get("spec", {})
+
+    def credential_holds(self, name: str) -> set[str]:
+        return {
+            kind
+            for kind, metadata in self._credential(name).items()
+            if metadata.get("labels", {}).get(names.LABEL_HOLD) == "true"
+        }
+
+    def credential_writes(self, name: str) -> object:
+        return {
+            kind: metadata["resourceVersion"] for kind, metadata in self._credential(name).items()
+        }
+
+    def _credential(self, name: str) -> dict[str, Object]:
+        paths = {
+            "Secret": f"{self.path}/secrets/{name}",
+            external_secret.KIND: external_secrets.path(self.namespace, name),
+        }
+        found = {kind: self._found(path) for kind, path in paths.items()}
+        return {kind: item["metadata"] for kind, item in found.items() if item is not None}
 
     def held(self) -> tuple[str | None, str | None]:
         metadata = self.admin.get(self.path).body["metadata"]
@@ -438,9 +512,10 @@ def _furnish(plane: ControlPlane) -> None:
         name = kind["metadata"]["name"]
         if plane.cluster.get(kind["apiVersion"], kind["kind"], name) is None:
             plane.apply(kind)
-    plane.apply(ROOT / "dev/cloud/providerconfig-crd.yaml")
+    plane.apply(ROOT / "dev/cloud/providerconfig-crd.yaml", external_secrets.definition())
     admin = Caller(plane.kubeconfig)
     paths = [f"/apis/{kind[0]}/v1alpha1/{kind[2]}" for kind in (VM, REALM, XR, RECORD)]
+    paths.append(f"/apis/{external_secret.API_VERSION}/{external_secrets.PLURAL}")
     for path in (*paths, f"/apis/{PROVIDER_API}/providerconfigs"):
         wait_until(
             lambda path=path: admin.get(path).ok,  # type: ignore[misc]  # mypy cannot type a default in a lambda

@@ -12,13 +12,14 @@ from uuid_utils.compat import uuid7
 
 from function.contract.record import SubstrateReference
 from function.contract.strategy import Phase
-from reconciler.domain.broker import events, ids
+from reconciler.domain.broker import audit, events, ids
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
+from reconciler.domain.broker.force_release import ForceRelease
 from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource, RecordIdentity
 from tests.contract.worlds import World, aggregate
 from tests.unit.reconciler import samples
@@ -289,3 +290,88 @@ class TestDeletionIntent:
 
         with pytest.raises(InvalidInputError):
             await world.repository.record_deletion_intent(resource)
+
+
+WISH = ForceRelease(reason="OPS-17: the mesh is gone", actor="kubectl-annotate")
+
+
+class TestAudit:
+    async def _requested(self, world: World) -> ProvisionedResource:
+        protected = (replace(samples.resource().protected[0], seen=True),)
+        resource = await world.resource(protected=protected)
+        return await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+    async def test_a_forced_release_commits_with_its_entry(self, world: World) -> None:
+        requested = await self._requested(world)
+
+        stored = await world.repository.update(
+            replace(requested, force_released_at=LATER), audit=audit.force_release(WISH)
+        )
+
+        assert stored.force_released_at == LATER
+        assert await world.repository.get(stored.id) == stored
+        (row,) = await world.backdoor.audit(stored.id)
+        assert (row.action, row.reason, row.actor) == ("force-release", WISH.reason, WISH.actor)
+        assert (row.namespace, row.record_name) == (stored.key.namespace, stored.record.name)
+        assert row.management_cluster_id == stored.management_cluster_id
+        assert row.project_id == stored.project_id
+        assert row.at.tzinfo is not None
+
+    async def test_it_is_stored_once_and_never_taken_back(self, world: World) -> None:
+        entry = audit.force_release(WISH)
+        resource = await self._requested(world)
+        first = replace(resource, force_released_at=LATER)
+        resource = await world.repository.update(first, audit=entry)
+
+        later = replace(resource, force_released_at=LATER + timedelta(days=1))
+        resource = await world.repository.update(later, audit=entry)
+        resource = await world.repository.update(replace(resource, force_released_at=None))
+
+        assert resource.force_released_at == LATER
+        assert len(await world.backdoor.audit(resource.id)) == 1
+
+    async def test_a_stale_change_leaves_no_entry(self, world: World) -> None:
+        requested = await self._requested(world)
+        await world.repository.update(requested)
+
+        with pytest.raises(StaleAggregateError):
+            await world.repository.update(
+                replace(requested, force_released_at=LATER), audit=audit.force_release(WISH)
+            )
+
+        assert await world.backdoor.audit(requested.id) == []
+
+    async def test_of_ten_at_once_one_is_stored(self, world: World) -> None:
+        requested = await self._requested(world)
+        gone = audit.on_phase(requested, Phase.DELETED)
+        assert gone is not None
+
+        await asyncio.gather(
+            *(
+                world.repository.update(requested.enter(Phase.DELETED, LATER), audit=gone)
+                for _ in range(10)
+            ),
+            return_exceptions=True,
+        )
+
+        (row,) = await world.backdoor.audit(requested.id)
+        assert (row.action, row.actor) == ("unreleased-substrate-gone", None)
+
+    async def test_a_substrate_may_go_more_than_once(self, world: World) -> None:
+        resource = await self._requested(world)
+        gone = audit.on_phase(resource, Phase.PENDING)
+        assert gone is not None
+
+        for _ in range(2):
+            resource = await world.repository.update(resource, audit=gone)
+
+        assert len(await world.backdoor.audit(resource.id)) == 2
+
+    async def test_what_was_seen_and_released_is_read_back(self, world: World) -> None:
+        resource = await world.resource()
+        protected = (replace(resource.protected[0], seen=True, released=True),)
+
+        stored = await world.repository.update(replace(resource, protected=protected))
+
+        assert stored.protected == protected
+        assert (await world.repository.get(resource.id)).protected == protected

@@ -9,6 +9,8 @@ from uuid import uuid4
 import pytest
 
 from function.contract import names
+from function.contract.catalog import SecretStoreRef, VaultPath
+from reconciler.domain.broker import external_secret
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
@@ -224,6 +226,119 @@ class TestProviderConfigs:
         holder = await world.cluster.provider_config_holder(provider_config(world.namespace))
 
         assert holder == "theirs"
+
+
+class TestCredentials:
+    @pytest.mark.parametrize(
+        "there", [{"Secret"}, {"ExternalSecret"}, {"Secret", "ExternalSecret"}, set()]
+    )
+    async def test_what_is_there_is_held_and_let_go(
+        self, world: ClusterWorld, there: set[str]
+    ) -> None:
+        name = self._make(world, there)
+
+        held = await world.cluster.hold_credentials(world.namespace, name, held=True)
+        assert world.credential_holds(name) == (there if "Secret" in there else set())
+        free = await world.cluster.hold_credentials(world.namespace, name, held=False)
+
+        assert held == free == ("Secret" in there)
+        assert world.credential_holds(name) == set()
+
+    @pytest.mark.parametrize("held", [True, False])
+    async def test_nothing_is_written_when_nothing_changes(
+        self, world: ClusterWorld, held: bool
+    ) -> None:
+        name = self._make(world, {"Secret", "ExternalSecret"})
+        await world.cluster.hold_credentials(world.namespace, name, held=True)
+        await world.cluster.hold_credentials(world.namespace, name, held=held)
+        settled = world.credential_writes(name)
+
+        await world.cluster.hold_credentials(world.namespace, name, held=held)
+
+        assert world.credential_writes(name) == settled
+
+    async def test_an_external_secret_is_rendered_held_from_birth(
+        self, world: ClusterWorld
+    ) -> None:
+        manifest = _external_secret(world)
+        name = manifest["metadata"]["name"]
+
+        assert await world.cluster.render_external_secret(manifest)
+
+        spec = world.external_secret(name)
+        assert spec is not None
+        assert spec["secretStoreRef"] == {"kind": "ClusterSecretStore", "name": "openbao"}
+        assert spec["dataFrom"][0]["extract"]["key"] == "kv/acme/demo"
+        assert world.credential_holds(name) == {"ExternalSecret"}
+
+    async def test_it_is_written_again_only_when_it_differs(self, world: ClusterWorld) -> None:
+        manifest = _external_secret(world)
+        name = manifest["metadata"]["name"]
+        await world.cluster.render_external_secret(manifest)
+        first = world.credential_writes(name)
+
+        await world.cluster.render_external_secret(manifest)
+        assert world.credential_writes(name) == first
+        await world.cluster.render_external_secret(_external_secret(world, store="other"))
+
+        spec = world.external_secret(name)
+        assert spec is not None
+        assert spec["secretStoreRef"]["name"] == "other"
+
+    async def test_somebody_elses_is_left_as_it_is(self, world: ClusterWorld) -> None:
+        manifest = _external_secret(world)
+        name = manifest["metadata"]["name"]
+        world.new_external_secret(name)
+        before = world.external_secret(name)
+
+        assert await world.cluster.render_external_secret(manifest)
+
+        assert world.external_secret(name) == before
+
+    async def test_one_that_was_let_go_is_held_again(self, world: ClusterWorld) -> None:
+        manifest = _external_secret(world)
+        name = manifest["metadata"]["name"]
+        await world.cluster.render_external_secret(manifest)
+        await world.cluster.hold_credentials(world.namespace, name, held=False)
+        assert world.credential_holds(name) == set()
+
+        await world.cluster.render_external_secret(manifest)
+
+        assert world.credential_holds(name) == {"ExternalSecret"}
+
+    async def test_where_its_kind_is_not_served_nothing_happens(self, world: ClusterWorld) -> None:
+        manifest = {**_external_secret(world), "apiVersion": "nowhere.plexsphere.test/v1"}
+
+        assert not await world.cluster.render_external_secret(manifest)
+
+    @pytest.mark.parametrize("made", [True, False])
+    async def test_a_provider_config_tells_its_secret(
+        self, world: ClusterWorld, made: bool
+    ) -> None:
+        manifest = provider_config(world.namespace)
+        manifest["spec"] = {"credentials": {"secretRef": {"name": "cloud-credentials-0"}}}
+        if made:
+            await world.cluster.ensure_provider_config(manifest)
+
+        told = await world.cluster.provider_config_secret(manifest)
+
+        assert told == ("cloud-credentials-0" if made else None)
+
+    def _make(self, world: ClusterWorld, there: set[str]) -> str:
+        name = f"cloud-credentials-{uuid4().hex[:16]}"
+        if "Secret" in there:
+            world.new_secret(name)
+        if "ExternalSecret" in there:
+            world.new_external_secret(name)
+        return name
+
+
+def _external_secret(world: ClusterWorld, *, store: str = "openbao") -> dict[str, Any]:
+    return external_secret.manifest(
+        namespace=world.namespace,
+        vault=VaultPath(mount="kv", path="acme/demo"),
+        store=SecretStoreRef(name=store),
+    )
 
 
 class TestXRFacts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -46,7 +46,7 @@ from tests.fakes.identity import (
     InMemoryTenancyRepository,
     InMemoryTokenIssuer,
 )
-from tests.fakes.memory import MemoryStore, StoredEvent
+from tests.fakes.memory import AuditRow, MemoryStore, StoredEvent
 from tests.unit.reconciler import samples
 
 MESH = "100.64.0.0/29"
@@ -67,6 +67,10 @@ class Backdoor(Protocol):
 
     async def events(self, resource: UUID) -> Sequence[StoredEvent]:
         """Return an aggregate's outbox rows in order."""
+        ...
+
+    async def audit(self, resource: UUID) -> Sequence[AuditRow]:
+        """Return what was audited of an aggregate, in order."""
         ...
 
     async def age(self, token: ids.BootstrapTokenID, by: timedelta) -> None:
@@ -131,26 +135,26 @@ def aggregate(name: str = "web-1", **changes: Any) -> ProvisionedResource:
     identity = ids.ProvisionedResourceID(uuid7())
     sample = samples.resource()
     reference = sample.protected[0].reference.model_copy(update={"name": names.xr_name(identity)})
-    fields: dict[str, Any] = {
+    values: dict[str, Any] = {
         "id": identity,
         "xr_name": names.xr_name(identity),
         "key": replace(sample.key, name=name),
         "record": RecordIdentity(name=f"{name}-abc", uid=f"record-of-{name}"),
         "protected": (ProtectedObject(reference=reference),),
     }
-    return samples.resource(**{**fields, **changes})
+    return samples.resource(**{**values, **changes})
 
 
 def body(resource: ProvisionedResource, token: IssuedToken, **changes: Any) -> RegistrationBody:
     """Build the body of a registration that is in order."""
-    fields: dict[str, Any] = {
+    values: dict[str, Any] = {
         "project_id": str(resource.project_id),
         "resource_handle": resource.xr_name,
         "bootstrap_token": token.plaintext,
         "nonce": f"nonce-of-{token.id}",
         "public_key": base64.b64encode(token.id.bytes * 2).decode(),
     }
-    return RegistrationBody(**{**fields, **changes})
+    return RegistrationBody(**{**values, **changes})
 
 
 def unknown_token() -> TokenPlaintext:
@@ -164,6 +168,9 @@ class _MemoryBackdoor:
 
     async def events(self, resource: UUID) -> Sequence[StoredEvent]:
         return self._store.events.get(resource, [])
+
+    async def audit(self, resource: UUID) -> Sequence[AuditRow]:
+        return [row for row in self._store.audit if row.provisioned_resource_id == resource]
 
     async def age(self, token: ids.BootstrapTokenID, by: timedelta) -> None:
         row = self._store.tokens[token]
@@ -192,6 +199,15 @@ class _PostgresBackdoor:
             )
             for row in rows
         ]
+
+    async def audit(self, resource: UUID) -> Sequence[AuditRow]:
+        columns = ", ".join(item.name for item in fields(AuditRow))
+        rows = await self._pool.fetch(
+            f"SELECT {columns} FROM plexsphere.broker_audit "  # noqa: S608 - our own columns
+            "WHERE provisioned_resource_id = $1 ORDER BY id",
+            resource,
+        )
+        return [AuditRow(**row) for row in rows]
 
     async def age(self, token: ids.BootstrapTokenID, by: timedelta) -> None:
         await self._pool.execute(

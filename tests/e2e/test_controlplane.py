@@ -1,6 +1,5 @@
 """The control plane of `dev`: what every other end-to-end test stands on."""
 
-import base64
 import json
 import os
 import subprocess
@@ -332,20 +331,6 @@ def test_a_second_control_plane_does_not_start_in_the_same_folder(plane: Control
         ControlPlane(plane.run_dir).start()
 
     assert plane.cluster.get("v1", "Namespace", "default") is not None
-
-
-def test_an_existing_cluster_is_used_and_left_alone(plane: ControlPlane, tmp_path: Path) -> None:
-    with ControlPlane.existing(plane.kubeconfig, tmp_path) as existing:
-        existing.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"name": "mark", "namespace": "default"},
-                "data": {"a": base64.b64encode(b"b").decode()},
-            }
-        )
-
-    assert plane.cluster.get("v1", "Secret", "mark", "default") is not None
 
 
 def test_a_killed_parent_leaves_no_process(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from function.contract.strategy import Phase
 from reconciler.domain.broker import events, ids
+from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
@@ -66,7 +67,11 @@ class InMemoryBrokerRepository:
         return [item for item in await self.list_unfinished() if item.key.namespace == namespace]
 
     async def update(
-        self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
+        self,
+        resource: ProvisionedResource,
+        *,
+        event: LifecycleEvent | None = None,
+        audit: AuditEntry | None = None,
     ) -> ProvisionedResource:
         stored = await self.get(resource.id)
         if stored.version != resource.version:
@@ -81,9 +86,12 @@ class InMemoryBrokerRepository:
             bootstrap_token_id=resource.bootstrap_token_id,
             generation=resource.generation,
             updated_at=resource.updated_at,
+            force_released_at=stored.force_released_at or resource.force_released_at,
             version=stored.version + 1,
         )
         self.store.resources[resource.id] = changed
+        if audit is not None:
+            self.store.audit_once(resource, audit)
         if event is not None:
             self.store.append_once(resource.id, event, resource.updated_at)
         return changed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.domain.broker.external_secret import LABEL_MANAGED_BY
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken
@@ -40,6 +42,9 @@ class InMemoryManagementCluster:
         records: Records by namespace and name, None for a deleted one; one that nobody
             put here is the very object that is handed in.
         secret_owners: Uid of the record that owns each Secret.
+        credentials: The Secrets that carry credentials.
+        external_secrets: Manifests, whoever made them.
+        held: Kind, namespace and name of what carries the hold.
     """
 
     policies: bool = True
@@ -56,6 +61,10 @@ class InMemoryManagementCluster:
     secrets: dict[Key, IssuedToken] = field(default_factory=dict)
     secret_owners: dict[Key, str] = field(default_factory=dict)
     provider_configs: dict[Key, str | None] = field(default_factory=dict)
+    provider_config_secrets: dict[Key, str | None] = field(default_factory=dict)
+    credentials: set[Key] = field(default_factory=set)
+    external_secrets: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    held: set[tuple[str, str, str]] = field(default_factory=set)
     records_in: dict[str, int] = field(default_factory=dict)
     events: list[RecordedEvent] = field(default_factory=list)
     journal: list[str] = field(default_factory=list)
@@ -102,6 +111,9 @@ class InMemoryManagementCluster:
         if served and _key(manifest) not in self.provider_configs:
             holder = manifest["metadata"]["annotations"][ANNOTATION_CREDENTIAL]
             self.provider_configs[_key(manifest)] = holder
+            spec = manifest.get("spec") or {}
+            secret = ((spec.get("credentials") or {}).get("secretRef") or {}).get("name")
+            self.provider_config_secrets[_key(manifest)] = secret
             self.journal.append("create provider config")
 
     async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
@@ -109,6 +121,29 @@ class InMemoryManagementCluster:
         if served and self.provider_configs.get((namespace, name)) is not None:
             del self.provider_configs[namespace, name]
             self.journal.append("delete provider config")
+
+    async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
+        found = _key(manifest) in self.provider_configs
+        return self.provider_config_secrets.get(_key(manifest)) if found else None
+
+    async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
+        present = (namespace, name) in self.credentials
+        if present:
+            self._hold("Secret", namespace, name, held=held)
+        if (namespace, name) in self.external_secrets and (present or not held):
+            self._hold("ExternalSecret", namespace, name, held=held)
+        return present
+
+    async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
+        if not self._namespaced(manifest["apiVersion"], manifest["kind"]):
+            return False
+        found = self.external_secrets.get(_key(manifest))
+        if found is None or (found["metadata"].get("labels") or {}).get(LABEL_MANAGED_BY):
+            if found != manifest:
+                self.external_secrets[_key(manifest)] = copy.deepcopy(manifest)
+                self.journal.append("render external secret")
+            self._hold("ExternalSecret", *_key(manifest), held=True)
+        return True
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         self._require(xr.api_version, xr.kind)
@@ -169,6 +204,12 @@ class InMemoryManagementCluster:
         live = self.objects.pop(_ref(reference))
         assert live.released
         self.journal.append("crossplane drops substrate")
+
+    def _hold(self, kind: str, namespace: str, name: str, *, held: bool) -> None:
+        if ((kind, namespace, name) in self.held) == held:
+            return
+        self.held ^= {(kind, namespace, name)}
+        self.journal.append(f"{'hold' if held else 'let go'} {kind}")
 
     def _namespaced(self, api_version: str, kind: str) -> bool | None:
         return True if self.kinds is None else self.kinds.get((api_version, kind))

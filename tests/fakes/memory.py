@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
 from reconciler.domain.broker import ids
+from reconciler.domain.broker.audit import AuditAction, AuditEntry
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.identity import DeniedRegistration, ProjectRow, SigningKey
@@ -40,6 +41,21 @@ class StoredEvent:
     type: str
     aggregate_sequence: int
     payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One row of the broker's audit, without its id."""
+
+    at: datetime
+    management_cluster_id: UUID
+    project_id: UUID
+    provisioned_resource_id: UUID
+    namespace: str
+    record_name: str
+    action: str
+    reason: str
+    actor: str | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,6 +136,27 @@ class MemoryStore:
     nodes: dict[ids.NodeID, NodeRow] = field(default_factory=dict)
     nonces: dict[tuple[ids.ProjectID, bytes], ids.BootstrapTokenID] = field(default_factory=dict)
     denials: list[DeniedRegistration] = field(default_factory=list)
+    audit: list[AuditRow] = field(default_factory=list)
+
+    def audit_once(self, resource: ProvisionedResource, entry: AuditEntry) -> None:
+        """Append an entry; a second force-release of one aggregate is left out."""
+        known = {(row.provisioned_resource_id, row.action) for row in self.audit}
+        once = entry.action is AuditAction.FORCE_RELEASE
+        if once and (resource.id, entry.action.value) in known:
+            return
+        self.audit.append(
+            AuditRow(
+                at=self.clock.now(),
+                management_cluster_id=resource.management_cluster_id,
+                project_id=resource.project_id,
+                provisioned_resource_id=resource.id,
+                namespace=resource.key.namespace,
+                record_name=resource.record.name,
+                action=entry.action.value,
+                reason=entry.reason,
+                actor=entry.actor,
+            )
+        )
 
     def append_once(self, resource_id: UUID, event: LifecycleEvent, at: datetime) -> None:
         """Append an event unless its (aggregate, type, generation) was appended before."""

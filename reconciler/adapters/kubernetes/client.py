@@ -37,6 +37,13 @@ WATCH_LINE_MAX_BYTES: Final = 4 * 1024 * 1024
 
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+APPLY: Final = "application/apply-patch+yaml"
+"""Server-side apply; JSON is YAML."""
+
+JSON: Final = "application/json"
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""What to accept where an object's content is none of our business."""
+_JSON_HEADERS: Final = {"Accept": JSON, "Content-Type": JSON}
 
 ERROR_TEXT_MAX: Final = 512
 """How much of a plain-text refusal is quoted, in bytes."""
@@ -97,7 +104,8 @@ class KubernetesClient:
         *,
         body: object = None,
         query: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> Object:
         """Send one request and return the decoded answer.
 
@@ -110,16 +118,17 @@ class KubernetesClient:
         attempted = f"{method.lower()} {path}"
         with _transport(attempted):
             response = await self._send(
-                method, path, body=body, query=query, content_type=content_type,
+                method, path, body=body, query=query,
+                headers={"Accept": accept, "Content-Type": content_type},
                 timeout=ClientTimeout(total=REQUEST_TIMEOUT_S),
             )  # fmt: skip
             payload = await response.read()
         return _decoded(payload, status=response.status, attempted=attempted)
 
-    async def get(self, path: str) -> Object | None:
-        """Return an object, or None when it is absent."""
+    async def get(self, path: str, *, accept: str = JSON) -> Object | None:
+        """Return an object, or as much of it as is accepted; None when it is absent."""
         try:
-            return await self.request("GET", path)
+            return await self.request("GET", path, accept=accept)
         except KubernetesError as error:
             if error.status == 404:
                 return None
@@ -181,15 +190,14 @@ class KubernetesClient:
         *,
         body: object = None,
         query: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
+        headers: Mapping[str, str] = _JSON_HEADERS,
         timeout: ClientTimeout,  # noqa: ASYNC109 - handed to the transport, which keeps it
     ) -> Any:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
         request = await self._api.param_serialize(
             method,
             path,
             query_params=list((query or {}).items()),
-            header_params=headers,
+            header_params=dict(headers),
             body=body,
             auth_settings=["BearerToken"],
         )

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError, Object
+from reconciler.adapters.kubernetes.client import (
+    APPLY,
+    JSON,
+    KubernetesClient,
+    KubernetesError,
+    Object,
+)
 from reconciler.ports.cluster import (
     KindNotServedError,
 )
@@ -71,14 +77,24 @@ class Effects:
             return False
         return True
 
-    async def patch(self, path: str, body: object, *, content_type: str) -> None:
+    async def apply(self, path: str, body: Object) -> None:
+        """Apply an object server-side; the fields we state become ours.
+
+        Idempotency: equal fields change nothing.
+        """
+        query = {**_QUERY, "force": "true"}
+        await self._client.request("PATCH", path, body=body, query=query, content_type=APPLY)
+
+    async def patch(
+        self, path: str, body: object, *, content_type: str, accept: str = JSON
+    ) -> None:
         """Patch an object; preconditions are the body's.
 
         Raises:
             KubernetesError: 404 when it is gone, 409 or 422 when a precondition fails.
         """
         await self._client.request(
-            "PATCH", path, body=body, query=_QUERY, content_type=content_type
+            "PATCH", path, body=body, query=_QUERY, content_type=content_type, accept=accept
         )
 
     async def delete(

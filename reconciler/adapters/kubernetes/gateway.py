@@ -20,6 +20,7 @@ from reconciler.adapters.kubernetes.client import (
     KubernetesError,
     Object,
 )
+from reconciler.adapters.kubernetes.credentials import CredentialObjects
 from reconciler.adapters.kubernetes.effects import Effects
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
@@ -41,6 +42,7 @@ class KubernetesGateway:
     def __init__(self, client: KubernetesClient) -> None:
         self._client = client
         self._effects = Effects(client)
+        self._credentials = CredentialObjects(client)
 
     async def hold_policies_bound(self) -> bool:
         """Tell whether the admission policies exist with a Deny binding each."""
@@ -138,6 +140,18 @@ class KubernetesGateway:
             return
         if ANNOTATION_CREDENTIAL in (found["metadata"].get("annotations") or {}):
             await self._effects.delete(path, uid=found["metadata"]["uid"])
+
+    async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
+        """Return the Secret that a ProviderConfig refers to, or None."""
+        return manifests.credentials_secret(await self._effects.find(manifest) or {})
+
+    async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
+        """Put the hold on a Secret and its ExternalSecret, or take it off."""
+        return await self._credentials.hold(namespace, name, held=held)
+
+    async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
+        """Apply our ExternalSecret if it differs; tell whether its kind is served."""
+        return await self._credentials.render(manifest)
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         """Look up a composite resource, live; another uid under its name is not it.

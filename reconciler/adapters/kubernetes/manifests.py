@@ -33,3 +33,10 @@ def owner(record: Object) -> Object:
         "name": record["metadata"]["name"],
         "uid": record["metadata"]["uid"],
     }
+
+
+def credentials_secret(provider_config: Object) -> str | None:
+    """Return the Secret that a ProviderConfig of the seeds' shape refers to, or None."""
+    credentials = (provider_config.get("spec") or {}).get("credentials") or {}
+    name = (credentials.get("secretRef") or {}).get("name")
+    return name if isinstance(name, str) else None

@@ -26,7 +26,7 @@ COLUMNS: LiteralString = (
     "id, resource_id, project_id, blueprint_version_id, cloud_credential_id, "
     "management_cluster_id, status, xr_name, namespace, xr_group, xr_kind, owner_name, "
     "resource, record_name, record_uid, accepted, protected, created_at, updated_at, "
-    "bootstrap_token_id, generation, version, deletion_requested_at"
+    "bootstrap_token_id, generation, version, deletion_requested_at, force_released_at"
 )
 """Every column, in the order of `values`."""
 
@@ -58,13 +58,20 @@ def values(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.generation,
         resource.version,
         resource.deletion_requested_at,
+        resource.force_released_at,
     )
 
 
 def protected(resource: ProvisionedResource) -> list[dict[str, Any]]:
     """Return the protected objects as their column holds them."""
     return [
-        {"reference": record.wire(item.reference), "uid": item.uid} for item in resource.protected
+        {
+            "reference": record.wire(item.reference),
+            "uid": item.uid,
+            "seen": item.seen,
+            "released": item.released,
+        }
+        for item in resource.protected
     ]
 
 
@@ -102,12 +109,19 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
         generation=row["generation"],
         version=row["version"],
         deletion_requested_at=row["deletion_requested_at"],
+        force_released_at=row["force_released_at"],
     )
 
 
 def _protected(item: dict[str, Any]) -> ProtectedObject:
     reference = SubstrateReference.model_validate(item["reference"])
-    return ProtectedObject(reference=reference, uid=item["uid"])
+    # Rows of before revision 0030 do not tell what was seen and released.
+    return ProtectedObject(
+        reference=reference,
+        uid=item["uid"],
+        seen=item.get("seen", False),
+        released=item.get("released", False),
+    )
 
 
 def _uuid(value: UUID) -> UUID:

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 import asyncpg
 from pydantic import ValidationError
 
 from function.contract import record
+from reconciler.adapters.postgres import audit as audits
 from reconciler.adapters.postgres import outbox
 from reconciler.adapters.postgres.aggregate_rows import COLUMNS, hydrate, protected, values
 from reconciler.adapters.postgres.classify import translated
 from reconciler.domain.broker import events, ids
+from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.errors import (
     InvalidInputError,
     ProvisionedResourceNotFoundError,
@@ -36,7 +38,7 @@ _CREATE_ATTEMPTS: Final = 3
 _INSERT: LiteralString = f"""
 INSERT INTO plexsphere.provisioned_resources ({COLUMNS})
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23)
+        $20, $21, $22, $23, $24)
 ON CONFLICT (project_id, namespace, xr_group, xr_kind, owner_name, resource)
     WHERE deletion_requested_at IS NULL DO NOTHING
 RETURNING {COLUMNS}
@@ -74,7 +76,8 @@ ORDER BY created_at, id
 _UPDATE: LiteralString = f"""
 UPDATE plexsphere.provisioned_resources
 SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $7,
-    bootstrap_token_id = $8, generation = $9, updated_at = $10, version = version + 1
+    bootstrap_token_id = $8, generation = $9, updated_at = $10,
+    force_released_at = coalesce(force_released_at, $11), version = version + 1
 WHERE id = $1 AND version = $2
 RETURNING {COLUMNS}
 """
@@ -149,24 +152,16 @@ class PostgresBrokerRepository:
         return _hydrated(rows)
 
     async def update(
-        self, resource: ProvisionedResource, *, event: LifecycleEvent | None = None
+        self,
+        resource: ProvisionedResource,
+        *,
+        event: LifecycleEvent | None = None,
+        audit: AuditEntry | None = None,
     ) -> ProvisionedResource:
-        """Store a change, and its event, in one transaction."""
+        """Store a change, its event and its audit entry, in one transaction."""
         with translated("update provisioned resource"):
             async with self._pool.acquire() as connection, connection.transaction():
-                row = await connection.fetchrow(
-                    _UPDATE,
-                    resource.id,
-                    resource.version,
-                    resource.phase.value,
-                    resource.record.name,
-                    resource.record.uid,
-                    record.wire(resource.accepted),
-                    protected(resource),
-                    resource.bootstrap_token_id,
-                    resource.generation,
-                    resource.updated_at,
-                )
+                row = await connection.fetchrow(_UPDATE, *_change(resource))
                 if row is None:
                     raise await _why_not(connection, resource)
                 if event is not None:
@@ -176,6 +171,8 @@ class PostgresBrokerRepository:
                         event=event,
                         occurred_at=resource.updated_at,
                     )
+                if audit is not None:
+                    await audits.append(connection, resource, audit)
                 return hydrate(row)
 
     async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
@@ -216,6 +213,23 @@ class PostgresBrokerRepository:
                 occurred_at=resource.created_at,
             )
             return hydrate(row)
+
+
+def _change(resource: ProvisionedResource) -> tuple[Any, ...]:
+    """Return the parameters of `_UPDATE`."""
+    return (
+        resource.id,
+        resource.version,
+        resource.phase.value,
+        resource.record.name,
+        resource.record.uid,
+        record.wire(resource.accepted),
+        protected(resource),
+        resource.bootstrap_token_id,
+        resource.generation,
+        resource.updated_at,
+        resource.force_released_at,
+    )
 
 
 async def _why_not(connection: asyncpg.Connection, resource: ProvisionedResource) -> Exception:

@@ -1,6 +1,6 @@
 """The status state machine of a ProvisionedResource.
 
-Theory of operation. Each tick gives the current phase and four facts (`ObservedXR`) and
+Theory of operation. Each tick gives the current phase and five facts (`ObservedXR`) and
 gets an action and the next phase. There are two arms and two sinks:
 
     converge  Pending, Provisioning, Enrolling, Ready, and any unknown phase (as Pending)
@@ -10,10 +10,12 @@ gets an action and the next phase. There are two arms and two sinks:
               ready, node not registered -> Apply,           Enrolling
               ready, node registered     -> Noop,            Ready
     teardown  Deregistering, Deprovisioning
-              node registered            -> DeregisterNode,  Deregistering
+              node registered (*)        -> DeregisterNode,  Deregistering
               substrate present          -> DeleteSubstrate, Deprovisioning
               neither                    -> Noop,            Deleted
     sinks     Failed, Deleted            -> Noop, the same phase
+
+    (*) unless its deregistration was skipped by force-release (docs/decisions/0007)
 
 Rules in order: the sinks and the teardown arm are chosen by phase alone, because they
 cannot be re-derived from facts; terminal failure is checked before existence and
@@ -54,12 +56,15 @@ class ObservedXR:
         failed: It carries a terminal failure (`ProvisioningFailed` True).
         node_registered: While converging: the expected node has registered, or none is
             expected. In teardown: a node is still live in the mesh.
+        force_released: In teardown: a person gave the node up, so that it holds nothing
+            any more. While converging it means nothing.
     """
 
     exists: bool
     ready: bool
     failed: bool
     node_registered: bool
+    force_released: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +114,14 @@ def _converge(observed: ObservedXR) -> Decision:
 
 
 def _tear_down(observed: ObservedXR) -> Decision:
-    if observed.node_registered:
+    if observed.node_registered and not observed.force_released:
         reason = "the node is still in the mesh"
         return _decision(Action.DEREGISTER_NODE, Phase.DEREGISTERING, reason)
+    node = "given up" if observed.node_registered else "out"
     if observed.exists:
-        reason = "the node is out and the substrate remains"
+        reason = f"the node is {node} and the substrate remains"
         return _decision(Action.DELETE_SUBSTRATE, Phase.DEPROVISIONING, reason)
-    return _decision(Action.NOOP, Phase.DELETED, "the node is out and the substrate is gone")
+    return _decision(Action.NOOP, Phase.DELETED, f"the node is {node} and the substrate is gone")
 
 
 def _decision(action: Action, phase: Phase, reason: str) -> Decision:

@@ -13,8 +13,10 @@ from pydantic import ValidationError
 from function.contract import names
 from function.contract.errors import ContractError
 from function.contract.record import RecordSpec, XRReference
-from reconciler.domain.broker import ids
+from reconciler.domain.broker import force_release, ids
+from reconciler.domain.broker.force_release import ForceRelease
 from reconciler.domain.broker.resource import RecordIdentity, ResourceKey
+from reconciler.domain.broker.verdicts import Why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class RecordView:
         finalizer: It still carries the teardown finalizer.
         paused: It carries `crossplane.io/paused: "true"`.
         controller_uid: The uid of the XR that controls it; None when orphaned.
+        force_release: The wish to skip deregistration, or why the annotation is none; None
+            without it.
         spec: The function's half.
         status: The raw status, as last written.
         raw: The whole object, for the gateway's preconditions.
@@ -40,6 +44,7 @@ class RecordView:
     finalizer: bool
     paused: bool
     controller_uid: str | None
+    force_release: ForceRelease | Why | None
     spec: RecordSpec
     status: dict[str, Any]
     raw: dict[str, Any]
@@ -101,6 +106,7 @@ def parse(raw: dict[str, Any]) -> RecordView:
         finalizer=names.FINALIZER in (metadata.get("finalizers") or []),
         paused=annotations.get(names.PAUSED) == "true",
         controller_uid=_controller(metadata),
+        force_release=force_release.read(metadata),
         spec=spec,
         status=raw.get("status") or {},
         raw=raw,

@@ -18,6 +18,11 @@ from reconciler.domain.broker import ids, phase
 from reconciler.domain.broker.errors import InvalidInputError
 
 _NIL: Final = 0
+_PROOF_OF_SUBSTRATE: Final = frozenset(
+    {Phase.PROVISIONING, Phase.ENROLLING, Phase.READY, Phase.FAILED}
+)
+"""Converging phases that nothing but an observed substrate leads to."""
+
 GENERATION_MAX: Final = 10_000
 """More generations than a decade of daily recreations; beyond it something loops."""
 
@@ -48,11 +53,15 @@ class ProtectedObject:
 
     Attributes:
         reference: apiVersion, kind and name, in the aggregate's namespace.
-        uid: Its uid once it was seen; None before.
+        uid: Its uid once it was seen in a teardown; None before.
+        seen: It was there once, in any phase.
+        released: A teardown let it go; before that, nobody but break-glass may delete it.
     """
 
     reference: SubstrateReference
     uid: str | None = None
+    seen: bool = False
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +78,7 @@ class ProvisionedResource:
         protected: The objects whose absence means "substrate gone".
         version: Counts writes; a write names the version it read.
         deletion_requested_at: None until a deletion request was accepted.
+        force_released_at: When the node's deregistration was skipped; None when it was not.
     """
 
     id: ids.ProvisionedResourceID
@@ -89,6 +99,7 @@ class ProvisionedResource:
     generation: int = 0
     version: int = 0
     deletion_requested_at: datetime | None = None
+    force_released_at: datetime | None = None
 
     def __post_init__(self) -> None:
         """Check the invariants for new and stored rows alike.
@@ -113,6 +124,8 @@ class ProvisionedResource:
             raise _invalid(field="generation", rule=f"must lie between 0 and {GENERATION_MAX}")
         if phase.is_teardown(self.phase) and self.deletion_requested_at is None:
             raise _invalid(field="deletion_requested_at", rule="must be set in a teardown phase")
+        if self.force_released_at is not None and self.deletion_requested_at is None:
+            raise _invalid(field="force_released_at", rule="must follow a deletion request")
         if self.key.project_id != self.project_id:
             raise _invalid(field="key.project_id", rule="must equal project_id")
 
@@ -141,6 +154,19 @@ class ProvisionedResource:
             deletion_requested_at=at,
             updated_at=max(at, self.updated_at),
         )
+
+    def enter(self, entered: Phase, at: datetime) -> ProvisionedResource:
+        """Return the aggregate in a phase, with what that says of its substrate.
+
+        One that went without a release starts over as one that was never there, so that
+        its going is told once.
+        """
+        protected = self.protected
+        if entered is Phase.PENDING:
+            protected = tuple(ProtectedObject(reference=item.reference) for item in protected)
+        elif entered in _PROOF_OF_SUBSTRATE:
+            protected = tuple(replace(item, seen=True) for item in protected)
+        return replace(self, phase=entered, protected=protected, updated_at=at)
 
     def may_retry(self, declared: Declaration) -> bool:
         """Tell whether a declaration takes a Failed aggregate back to Pending."""

@@ -38,6 +38,7 @@ class StatusFacts:
         bootstrap: State of the current token.
         secret_name: The Secret of the current generation, once it exists.
         node: The live node.
+        force_release: What became of the wish to skip its deregistration; None without one.
         substrate_absent: The function must drop the substrate.
         provider_config: Name of the ProviderConfig in use.
         enrolment: The knobs the document needs.
@@ -52,6 +53,7 @@ class StatusFacts:
     bootstrap: BootstrapState = BootstrapState.NONE
     secret_name: str | None = None
     node: Node | None = None
+    force_release: Why | None = None
     substrate_absent: bool = False
     provider_config: str | None = None
     enrolment: Enrolment | None = None
@@ -119,6 +121,9 @@ def _admitted(facts: StatusFacts) -> Verdict:
 def _node_registered(facts: StatusFacts) -> Verdict:
     if facts.node is not None:
         message = f"Node {facts.node.id} is in the mesh."
+        if facts.force_release is not None:
+            why = facts.force_release
+            return _yes(Type.NODE_REGISTERED, why.reason, f"{message} {why.message}")
         return _yes(Type.NODE_REGISTERED, Reason.REGISTERED, message)
     resource = facts.resource
     if resource is not None and not resource.node_expected:

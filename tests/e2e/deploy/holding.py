@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from dev import binaries
 from dev.controlplane import ControlPlane
-from dev.kube import documents
+from dev.objects import documents
 from function.contract import names
 from tests.e2e.deploy.identity import MASTERS, RECONCILER, Answer, Caller, wait_until
 from tests.e2e.deploy.place import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dev.controlplane import ControlPlane
-from dev.kube import documents
+from dev.objects import documents
 from function.contract import names
 from tests.e2e.deploy.holding import CRDS, DEPLOY, refused
 from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, RECONCILER, Caller, wait_until

@@ -83,6 +83,8 @@ NEEDED = [
     ("get", XRS),
     *product(["get", "patch", "delete"], [SUBSTRATE]),
     *product(["get", "create", "delete"], ["/secrets", *PROVIDER_CONFIGS]),
+    ("patch", "/secrets"),
+    *product(["get", "create", "patch"], ["external-secrets.io/externalsecrets"]),
     *product(["get", "create", "patch"], ["/namespaces"]),
     ("create", "/events"),
     ("get", POLICIES),

@@ -13,11 +13,12 @@ import pytest
 from function.contract.strategy import BootstrapState, Phase
 from reconciler.adapters.postgres import migrate, token_issuer
 from reconciler.adapters.postgres.aggregate_rows import COLUMNS
+from reconciler.domain.broker.audit import AuditAction
 from reconciler.domain.broker.events import EventType
 
 pytestmark = pytest.mark.integration
 
-REVISIONS = ["0001", "0023", "0026", "0027", "0028", "0029"]
+REVISIONS = ["0001", "0023", "0026", "0027", "0028", "0029", "0030"]
 
 CATALOGUE = """
 SELECT format('%s.%s %s %s %s', table_name, column_name, data_type, is_nullable,
@@ -163,6 +164,36 @@ async def test_the_event_check_holds_exactly_the_event_types(dsn: str) -> None:
     check = await _constraint(dsn, "provisioned_resource_outbox_token_event_type_check")
 
     assert _quoted(check) == _values(EventType)
+
+
+async def test_the_audit_check_holds_exactly_the_actions(dsn: str) -> None:
+    check = await _constraint(dsn, "broker_audit_action_check")
+
+    assert _quoted(check) == _values(AuditAction)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE plexsphere.broker_audit SET reason = 'another'",
+        "DELETE FROM plexsphere.broker_audit",
+        "TRUNCATE plexsphere.broker_audit",
+    ],
+)
+async def test_the_audit_is_only_appended_to(dsn: str, statement: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(
+        "INSERT INTO plexsphere.broker_audit (id, management_cluster_id, project_id, "
+        "provisioned_resource_id, namespace, record_name, action, reason) "
+        "SELECT u, u, u, u, 'n', 'r', 'force-release', 'why' FROM gen_random_uuid() AS u"
+    )
+
+    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
+        await connection.execute(statement)
+
+    kept = await connection.fetchval("SELECT reason FROM plexsphere.broker_audit")
+    await connection.close()
+    assert kept == "why"
 
 
 async def test_the_seeds_first_checks_hold_five_phases_and_three_events(empty_dsn: str) -> None:

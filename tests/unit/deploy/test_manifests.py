@@ -94,6 +94,7 @@ def test_policies_speak_of_the_names_in_the_contract() -> None:
         names.LABEL_RECORD,
         names.ANNOTATION_RELEASED,
         names.ANNOTATION_RECORDS,
+        names.ANNOTATION_FORCE_RELEASE,
         names.FINALIZER,
     }
     assert names.CROSSPLANE_COMPOSITE in texts

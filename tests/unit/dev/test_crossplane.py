@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dev import crossplane, kube, postgres
+from dev import crossplane, objects, postgres
 
 
 def test_webhooks_are_called_on_this_host_under_their_own_path() -> None:
@@ -37,7 +37,7 @@ def test_objects_come_from_files_folders_and_values_in_order(tmp_path: Path) -> 
     (tmp_path / "folder" / "notes.md").write_text("kind: X\n", encoding="utf-8")
     (tmp_path / "d.yaml").write_text("kind: D\n", encoding="utf-8")
 
-    found = kube.documents([tmp_path / "folder", tmp_path / "d.yaml", {"kind": "E"}])
+    found = objects.documents([tmp_path / "folder", tmp_path / "d.yaml", {"kind": "E"}])
 
     assert [item["kind"] for item in found] == ["A", "B", "C", "D", "E"]
 

@@ -54,3 +54,51 @@ def test_a_certificate_user_carries_both_parts() -> None:
 def test_a_kubeconfig_without_current_cluster_is_refused(config: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="names no cluster"):
         kubeconfig.current_cluster(config)
+
+
+def _written(path: Path, cluster: dict[str, str]) -> Path:
+    return kubeconfig.write(path, kubeconfig.document(cluster, {}))
+
+
+def test_an_authority_in_a_file_beside_it_comes_along(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(b"authority")
+    given = {"server": "https://127.0.0.1:1", "certificate-authority": "ca.crt"}
+
+    cluster = kubeconfig.portable_cluster(_written(tmp_path / "config", given))
+
+    assert base64.b64decode(cluster.pop("certificate-authority-data")) == b"authority"
+    assert cluster == {"server": "https://127.0.0.1:1"}
+
+
+def test_what_else_a_cluster_says_comes_along(tmp_path: Path) -> None:
+    given = {"server": "https://127.0.0.1:1", "tls-server-name": "kubernetes"}
+
+    assert kubeconfig.portable_cluster(_written(tmp_path / "config", given)) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        pytest.param("token: [secret", "it is not YAML", id="no YAML"),
+        pytest.param("[secret]", "names no cluster", id="no mapping"),
+        pytest.param(None, "No such file", id="absent"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_read_is_named_and_not_quoted(
+    tmp_path: Path, text: str | None, detail: str
+) -> None:
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(ValueError, match=detail) as caught:
+        kubeconfig.portable_cluster(path)
+
+    assert "secret" not in str(caught.value)
+
+
+def test_an_authority_that_is_gone_is_named(tmp_path: Path) -> None:
+    path = _written(tmp_path / "config", {"certificate-authority": "gone.crt"})
+
+    with pytest.raises(ValueError, match=r"gone\.crt: No such file"):
+        kubeconfig.portable_cluster(path)

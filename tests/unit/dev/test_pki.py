@@ -33,9 +33,10 @@ def shake_hands(server: Path, *, name: str) -> None:
     assert not ends
 
 
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "other.example"])
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "other.example", "192.0.2.7"])
 def test_a_server_folder_is_good_for_mutual_tls(tmp_path: Path, name: str) -> None:
-    folder = pki.Authority.create("test").server_folder(tmp_path / "s", "fn", "other.example")
+    hosts = ("other.example", "192.0.2.7")
+    folder = pki.Authority.create("test").server_folder(tmp_path / "s", "fn", *hosts)
 
     shake_hands(folder, name=name)
 

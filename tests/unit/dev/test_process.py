@@ -27,6 +27,33 @@ IGNORES_TERM = (
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.setenv(name.upper(), "")
+        monkeypatch.delenv(name)
+        monkeypatch.delenv(name.upper())
+    return monkeypatch
+
+
+def test_loopback_is_reached_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("https_proxy", "http://proxy.example:3128")
+    environment.setenv("NO_PROXY", "intra.example")
+
+    process.reach_loopback_directly()
+    process.reach_loopback_directly()
+
+    assert os.environ["no_proxy"] == "intra.example,localhost,127.0.0.1"
+    assert os.environ["NO_PROXY"] == os.environ["no_proxy"]
+
+
+def test_without_a_proxy_the_environment_stays(environment: pytest.MonkeyPatch) -> None:
+    process.reach_loopback_directly()
+
+    assert "no_proxy" not in os.environ
+
+
 def python(name: str, code: str) -> Program:
     return Program(name=name, argv=[sys.executable, "-c", code])
 

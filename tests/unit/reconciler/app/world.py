@@ -34,8 +34,8 @@ EFFECTS = frozenset(
     {
         "create", "update", "record_deletion_intent", "issue", "extend", "revoke", "deregister",
         "hold_namespace", "create_token_secret", "delete_token_secret", "ensure_provider_config",
-        "delete_provider_config", "release", "delete_object", "write_status",
-        "remove_finalizer", "record_event",
+        "delete_provider_config", "hold_credentials", "render_external_secret", "release",
+        "delete_object", "write_status", "remove_finalizer", "record_event",
     }
 )  # fmt: skip
 

@@ -1,7 +1,8 @@
-"""The state machine, over every input there is: eight phases and an unknown one, 16 facts."""
+"""The state machine, over every input there is: eight phases and an unknown one, 32 facts."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -12,15 +13,17 @@ from reconciler.domain.broker.phase import TEARDOWN, Action, ObservedXR, is_tear
 UNKNOWN = "Hibernating"
 PHASES = [*(phase.value for phase in Phase), UNKNOWN]
 OBSERVATIONS = [
-    ObservedXR(exists=exists, ready=ready, failed=failed, node_registered=node)
-    for exists, ready, failed, node in product((False, True), repeat=4)
+    ObservedXR(
+        exists=exists, ready=ready, failed=failed, node_registered=node, force_released=forced
+    )
+    for exists, ready, failed, node, forced in product((False, True), repeat=5)
 ]
 EVERYTHING = [(phase, seen) for phase in PHASES for seen in OBSERVATIONS]
 CONVERGING = [(p, seen) for p, seen in EVERYTHING if p not in TEARDOWN and p != Phase.FAILED]
 
 
 def test_the_table_has_every_combination() -> None:
-    assert len(EVERYTHING) == 9 * 16
+    assert len(EVERYTHING) == 9 * 32
 
 
 @pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
@@ -45,7 +48,22 @@ def test_a_registered_node_is_never_behind_a_deleted_substrate(
 ) -> None:
     decision = next_phase(phase, seen)
 
-    assert not (decision.action is Action.DELETE_SUBSTRATE and seen.node_registered)
+    deletes = decision.action is Action.DELETE_SUBSTRATE or decision.phase is Phase.DELETED
+    if phase != Phase.DELETED and seen.node_registered and not seen.force_released:
+        assert not deletes
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_a_forced_release_is_a_teardown_without_a_node_and_nothing_else(
+    phase: str, seen: ObservedXR
+) -> None:
+    unforced = replace(seen, force_released=False)
+    if phase not in TEARDOWN:
+        assert next_phase(phase, seen) == next_phase(phase, unforced)
+    elif seen.force_released:
+        told, gone = next_phase(phase, seen), replace(unforced, node_registered=False)
+        nobody = next_phase(phase, gone)
+        assert (told.action, told.phase) == (nobody.action, nobody.phase)
 
 
 @pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
@@ -115,3 +133,24 @@ def test_the_rows_people_read(
     decision = next_phase(phase, seen)
 
     assert (decision.action.value, decision.phase.value) == (action, then), reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "phase", "exists", "action", "then"),
+    [
+        ("given up, the machine goes", "Deregistering", True, "DeleteSubstrate", "Deprovisioning"),
+        ("given up, nothing is left", "Deregistering", False, "Noop", "Deleted"),
+        ("and it does not turn back", "Deprovisioning", True, "DeleteSubstrate", "Deprovisioning"),
+    ],
+)
+def test_the_rows_of_a_forced_release(
+    reason: str, phase: str, exists: bool, action: str, then: str
+) -> None:
+    seen = ObservedXR(
+        exists=exists, ready=False, failed=False, node_registered=True, force_released=True
+    )
+
+    decision = next_phase(phase, seen)
+
+    assert (decision.action.value, decision.phase.value) == (action, then), reason
+    assert "given up" in decision.reason

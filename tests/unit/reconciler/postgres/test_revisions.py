@@ -13,6 +13,7 @@ REVISIONS = {
     "0027": "provisioning_broker_deletion",
     "0028": "provisioning_record",
     "0029": "identity",
+    "0030": "broker_audit",
 }
 
 

@@ -1,0 +1,147 @@
+"""Taking the node out of the mesh, or giving it up on a person's word.
+
+Belongs here: the effects of the first step of a teardown. Not here: when it is due
+(`domain.broker.phase`) and what comes after (`teardown`).
+Source: seed 001; design §2; docs/decisions/0007.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final
+
+from function.contract.conditions import ConditionType, Reason, find
+from function.contract.strategy import Phase
+from reconciler.app.teardown_report import MESH_FAILURES, TeardownReport
+from reconciler.app.work_queue import describe
+from reconciler.domain.broker import audit
+from reconciler.domain.broker.errors import NodeDeregistrationFailedError
+from reconciler.domain.broker.force_release import ForceRelease
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.verdicts import Why
+from reconciler.ports.broker import (
+    BrokerRepository,
+    MeshRefusedError,
+    NodeDeregistrar,
+)
+from reconciler.ports.common import Clock
+
+LAST_TRY_S: Final = 10.0
+"""How long the last try may take: one statement's limit; the machine is gone by then and a
+person waits for the record."""
+
+_log = logging.getLogger(__name__)
+
+
+class Deregistration:
+    """The node's way out of the mesh."""
+
+    def __init__(
+        self,
+        repository: BrokerRepository,
+        nodes: NodeDeregistrar,
+        clock: Clock,
+        report: TeardownReport,
+    ) -> None:
+        self._repository = repository
+        self._nodes = nodes
+        self._clock = clock
+        self._report = report
+
+    async def honour(
+        self, resource: ProvisionedResource, view: RecordView | None
+    ) -> ProvisionedResource:
+        """Give the node up where the record's annotation asks for it.
+
+        It counts only while a node is in the mesh: without one there is nothing to skip.
+        Once stored it stays, whatever becomes of annotation and record.
+
+        Idempotency: stored and audited once, in one transaction; the Event follows until the
+        status tells it.
+        """
+        wish = None if view is None else view.force_release
+        if view is None or not isinstance(wish, ForceRelease):
+            return resource
+        if resource.force_released_at is None:
+            if not await self.registered(resource):
+                return resource
+            now = max(self._clock.now(), resource.updated_at)
+            given_up = replace(resource, force_released_at=now, updated_at=now)
+            resource = await self._repository.update(given_up, audit=audit.force_release(wish))
+        told = find(view.status, ConditionType.NODE_REGISTERED)
+        if told is None or told.reason != Reason.FORCE_RELEASED:
+            await self._report.publisher.force_released_event(view, resource, wish.reason)
+        return resource
+
+    async def registered(self, resource: ProvisionedResource) -> bool:
+        """Tell whether its node is in the mesh; where the mesh does not tell, it is."""
+        token = resource.bootstrap_token_id
+        if token is None:
+            return False
+        try:
+            return await self._nodes.node_registered(token)
+        except MESH_FAILURES as error:
+            _log.debug("node_unknown provisioned_resource_id=%s", resource.id, exc_info=error)
+            return True
+
+    async def run(self, resource: ProvisionedResource, view: RecordView | None) -> float:
+        """Take the node out; what was said of a failed try stays until one succeeds.
+
+        Returns:
+            Seconds after which to come back.
+
+        Raises:
+            NodeDeregistrationFailedError: The identity side failed; nothing was touched.
+        """
+        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
+            message = "The node is being taken out of the mesh."
+            why = Why(reason=Reason.DEREGISTERING, message=message)
+            await self._report.publish(resource, view, why)
+        token = resource.bootstrap_token_id
+        if token is None:  # pragma: no cover - no token, no node, no such decision
+            return 0.0
+        try:
+            await self._nodes.deregister(token)
+        except MESH_FAILURES as error:
+            message = _failure(error)
+            failed = Why(reason=Reason.DEREGISTRATION_FAILED, message=message)
+            await self._report.publish(resource, view, failed)
+            raise NodeDeregistrationFailedError(message) from error
+        if view is not None:
+            await self._report.publisher.deregistered_event(view, resource)
+        return 0.0
+
+    async def last_try(self, resource: ProvisionedResource) -> None:
+        """Try once more to take out a node that was given up; its machine is gone.
+
+        Best effort: a failure is a warning with the ids that a person needs. Nothing comes
+        back to it afterwards.
+
+        Idempotency: a node that is out is left as it is.
+        """
+        token = resource.bootstrap_token_id
+        if resource.force_released_at is None or token is None:
+            return
+        try:
+            async with asyncio.timeout(LAST_TRY_S):
+                node = await self._nodes.find_node(token)
+                if node is not None:
+                    await self._nodes.deregister(token)
+        except MESH_FAILURES as error:
+            _log.warning(
+                "node_left_in_mesh provisioned_resource_id=%s project_id=%s "
+                "bootstrap_token_id=%s error=%s",
+                resource.id,
+                resource.project_id,
+                token,
+                describe(error),
+            )
+
+
+def _failure(error: Exception) -> str:
+    if isinstance(error, MeshRefusedError):
+        return "The mesh refused to let the node go; nothing else was touched."
+    return "The mesh could not be reached; nothing else was touched."

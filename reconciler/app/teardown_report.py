@@ -1,0 +1,101 @@
+"""What a teardown shows of itself on its record.
+
+Belongs here: gathering the facts of a terminating record's status. Not here: the steps
+(`teardown`, `deregistration`) and the wording of conditions (`domain.broker.verdicts`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from function.contract.conditions import Reason
+from function.contract.record import Node
+from function.contract.strategy import BootstrapState, Phase, SubstrateState
+from reconciler.app import publishing
+from reconciler.app.publishing import Publisher
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.verdicts import StatusFacts, Why
+from reconciler.ports.broker import MeshRefusedError, NodeDeregistrar, TokenIssuer
+from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
+
+MESH_FAILURES: Final = (
+    OSError,
+    TimeoutError,
+    StoreUnavailableError,
+    AllocationLostError,
+    MeshRefusedError,
+)
+"""What the identity side may answer instead of doing what it was asked."""
+
+_FORCE_RELEASED: Final = Why(
+    reason=Reason.FORCE_RELEASED, message="Its deregistration was skipped by force-release."
+)
+
+
+class TeardownReport:
+    """Writes status and Events of a terminating record; nothing where the record is gone."""
+
+    def __init__(
+        self, publisher: Publisher, *, nodes: NodeDeregistrar, tokens: TokenIssuer
+    ) -> None:
+        self.publisher = publisher
+        self._nodes = nodes
+        self._tokens = tokens
+
+    async def announce(self, resource: ProvisionedResource, view: RecordView | None) -> None:
+        """Tell that deregistering begins. Idempotency: until the status says so."""
+        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
+            await self.publisher.phase_event(view, resource)
+
+    async def publish(
+        self,
+        resource: ProvisionedResource,
+        view: RecordView | None,
+        why: Why | None,
+        *,
+        absent: bool = False,
+    ) -> None:
+        """Write the record's status if it differs.
+
+        Args:
+            resource: The aggregate.
+            view: Its record; None when it is gone.
+            why: What is waited for.
+            absent: The function must drop the substrate; once said, it stays said.
+        """
+        if view is None:
+            return
+        token = resource.bootstrap_token_id
+        state = BootstrapState.NONE
+        if token is not None:
+            state = await self._tokens.state(token)
+        facts = StatusFacts(
+            resource=resource,
+            waiting=why,
+            orphaned=view.controller_uid is None,
+            bootstrap=state,
+            node=await self._node(resource, view),
+            force_release=_force_release(resource, view),
+            provider_config=publishing.provider_config_of(view),
+            substrate_absent=absent or view.status.get("substrate") == SubstrateState.ABSENT,
+        )
+        await self.publisher.publish(view, facts)
+
+    async def _node(self, resource: ProvisionedResource, view: RecordView) -> Node | None:
+        """Show the live node; where the mesh does not tell, what the status showed last."""
+        token = resource.bootstrap_token_id
+        if token is None:
+            return None
+        try:
+            found = await self._nodes.find_node(token)
+        except MESH_FAILURES:
+            shown = view.status.get("node")
+            return None if shown is None else Node.model_validate(shown)
+        return None if found is None else publishing.node(found)
+
+
+def _force_release(resource: ProvisionedResource, view: RecordView) -> Why | None:
+    if resource.force_released_at is not None:
+        return _FORCE_RELEASED
+    return view.force_release if isinstance(view.force_release, Why) else None
