@@ -57,8 +57,9 @@ demo: venv
 up: venv
 	$(BIN)/python -m dev.stack --run-dir .run
 
+# Every example through the real renderer and validator, as a pull request would be.
 render: prepare
-	$(BIN)/pytest -q -m render
+	$(BIN)/python -m dev.render
 
 # The packages of the function and the Configurations, under dist/.
 packages: venv

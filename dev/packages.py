@@ -84,7 +84,13 @@ CONFIGURATION = Package(
     parts=("xrds/provisionedresource.yaml", "compositions/provisionedresource.yaml"),
     kinds=frozenset({"CompositeResourceDefinition", "Composition"}),
 )
-PACKAGES = (FUNCTION, CONFIGURATION)
+BLUEPRINTS = Package(
+    name="configuration-provisioning-blueprints",
+    metadata="crossplane-blueprints.yaml",
+    parts=("xrds/blueprints/*.yaml", "compositions/blueprints/*.yaml"),
+    kinds=frozenset({"CompositeResourceDefinition", "Composition"}),
+)
+PACKAGES = (FUNCTION, CONFIGURATION, BLUEPRINTS)
 """One line per package; a new one needs no more than its entry."""
 
 

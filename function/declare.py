@@ -16,7 +16,7 @@ from pydantic import Field
 from function.compose import joint, pipeline, reading
 from function.compose.call import Answer, Lookup, Outcome, Request, Requirement
 from function.compose.facts import XR, Facts, Refusal
-from function.compose.inputs import InputEnrolment, Strict
+from function.compose.inputs import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, Strict
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names, parameters
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
@@ -41,8 +41,8 @@ _CLOUD: Final = "cloud"
 class DeclareInput(Strict):
     """The step's input."""
 
-    api_version: Literal["broker.fn.plexsphere.com/v1alpha1"] = Field(alias="apiVersion")
-    kind: Literal["Declare"]
+    api_version: Literal["broker.fn.plexsphere.com/v1alpha1"] = Field(description=API_VERSION_SAYS)
+    kind: Literal["Declare"] = Field(description=KIND_SAYS)
     metadata: dict[str, Any] = Field(default_factory=dict)
     enrolment: InputEnrolment = InputEnrolment()
 

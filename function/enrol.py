@@ -13,11 +13,16 @@ from typing import Final
 
 from function.compose import joint, pipeline, reading, siblings
 from function.compose.call import Answer, Composed, Outcome, Request, Requirement
-from function.compose.enrol_input import RESOURCES_MAX, EnrolInput, EnrolResource
-from function.compose.enrolled import RECORD_PREFIX, Enrolled
+from function.compose.enrol_input import (
+    RECORD_PREFIX,
+    RESOURCES_MAX,
+    EnrolInput,
+    EnrolResource,
+)
+from function.compose.enrolled import Enrolled
 from function.compose.facts import Facts
+from function.compose.raw import mapping, metadata
 from function.contract import names
-from function.contract.errors import ContractError
 
 KIND: Final = "Enrol"
 
@@ -26,8 +31,7 @@ def answer(request: Request) -> Answer:
     """Answer one call with the input `Enrol`.
 
     Raises:
-        ContractError: The step's input is unreadable, or means more resources than one XR
-            may have.
+        ContractError: The step's input is unreadable.
     """
     step = reading.parsed(EnrolInput, request.step, "input")
     enrolled = {one.name: one for one in _enrolled(step, request)}
@@ -37,7 +41,10 @@ def answer(request: Request) -> Answer:
     resources: dict[str, Composed | None] = {}
     for name, outcome in outcomes.items():
         resources |= _composed(enrolled[name], present[name], outcome)
-    resources |= siblings.composed(reading.xr(request.xr), request, _holders(step, present))
+    holders = _holders(step, present)
+    for name in _left(request, enrolled):
+        holders.setdefault(name, [])
+    resources |= siblings.composed(reading.xr(request.xr), request, holders)
     said = joint.verdicts(outcomes)
     return Answer(
         resources=resources,
@@ -54,14 +61,21 @@ def _enrolled(step: EnrolInput, request: Request) -> Iterator[Enrolled]:
     xr = reading.xr(request.xr)
     recorded = sorted(_recorded(request))
     meant = {name: entry for name in _candidates(step, request) if (entry := _entry(step, name))}
-    if len(meant) > RESOURCES_MAX:
-        raise ContractError(
-            field="input.resources", rule=f"must mean at most {RESOURCES_MAX} resources"
-        )
+    fresh = [name for name in meant if name not in recorded]
+    excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
     for name, entry in meant.items():
-        found = [siblings.reference(xr, request, sibling) for sibling in entry.hold]
+        held_names = dict.fromkeys(entry.hold)
+        found = [siblings.reference(xr, request, sibling) for sibling in held_names]
         held = tuple(one for one in found if one is not None)
-        yield Enrolled(request=request, step=step, xr=xr, name=name, entry=entry, siblings=held)
+        yield Enrolled(
+            request=request,
+            step=step,
+            xr=xr,
+            name=name,
+            entry=entry,
+            excess=name in excess,
+            siblings=held,
+        )
     for name in recorded:
         if name not in meant:
             entry = step.resources[0].model_copy(update={"name": name, "hold": ()})
@@ -75,6 +89,7 @@ def _candidates(step: EnrolInput, request: Request) -> list[str]:
     exact = [entry.name for entry in step.resources if not entry.many]
     others = {name for name in request.desired if not name.startswith(RECORD_PREFIX)}
     others |= _recorded(request)
+    others |= {name for name in request.held - others if _machine(request, name)}
     return [*exact, *sorted(others - set(exact))]
 
 
@@ -115,6 +130,16 @@ def _holders(step: EnrolInput, present: Mapping[str, Facts]) -> dict[str, list[F
         for held in () if entry is None else entry.hold:
             holders[held].append(facts)
     return holders
+
+
+def _left(request: Request, enrolled: Mapping[str, Enrolled]) -> list[str]:
+    """Return the siblings that no entry names any more; the reconciler has yet to let go."""
+    return sorted(name for name in request.held - enrolled.keys() if not _machine(request, name))
+
+
+def _machine(request: Request, name: str) -> bool:
+    """Whether an observed resource was enrolled, and is not what such a one needs."""
+    return names.LABEL_RECORD in mapping(metadata(request.resources[name]).get("labels"))
 
 
 def _requirements(

@@ -92,9 +92,7 @@ def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
     rsp = _response(req, _INPUTS[kind](_request(req, step)))
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
         return rsp
-    # Nothing of a fatal answer is applied, so the desired state that is too large may stay out.
-    small = fnv1.RunFunctionRequest(meta=fnv1.RequestMeta(tag=req.meta.tag))
-    return _fatal(small, "cannot run step: the response is larger than Crossplane takes")
+    return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
 
 
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
@@ -178,9 +176,26 @@ def _request(req: fnv1.RunFunctionRequest, step: dict[str, Any]) -> Request:
         resources=_Objects(req.observed.resources, manifest),
         whole=_Objects(req.observed.resources, plain),
         desired=_Objects(req.desired.resources, plain),
+        held=_held(req.observed) if step.get("kind") == enrol.KIND else frozenset(),
         required=required,
         step=step,
         preview=asked is not None and asked.bool_value,
+    )
+
+
+def _held(observed: fnv1.State) -> frozenset[str]:
+    """Return which resources carry the hold, without converting any."""
+    return frozenset(name for name, one in observed.resources.items() if _is_held(one.resource))
+
+
+def _is_held(struct: struct_pb2.Struct) -> bool:
+    for key in ("metadata", "labels"):
+        # Indexing a protobuf map creates the entry: look before reading.
+        if key not in struct.fields:
+            return False
+        struct = struct.fields[key].struct_value
+    return names.LABEL_HOLD in struct.fields and (
+        struct.fields[names.LABEL_HOLD].string_value == "true"
     )
 
 
@@ -249,6 +264,9 @@ def _place(error: Exception) -> str:
 
 
 def _fatal(req: fnv1.RunFunctionRequest, message: str) -> fnv1.RunFunctionResponse:
+    if req.desired.ByteSize() + req.context.ByteSize() > RESPONSE_MAX_BYTES // 2:
+        # Nothing of a fatal answer is applied, so what is too large may stay out.
+        req = fnv1.RunFunctionRequest(meta=fnv1.RequestMeta(tag=req.meta.tag))
     rsp = response.to(req, ttl=Ttl.REFUSED.value)
     response.fatal(rsp, message)
     return rsp

@@ -1,16 +1,18 @@
 """The function's command: flags, credentials, serve.
 
-Belongs here: starting and stopping. Not here: anything about a request. A function that
+Belongs here: reading flags and wiring. Not here: anything about a request. A function that
 cannot start says why in one line and exits non-zero, so that its Deployment shows it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,16 +23,30 @@ from crossplane.function import logging, runtime
 
 from function.__version__ import __version__
 from function.fn import FunctionRunner
+from function.operating import server
+from function.operating.calls import Calls
+from function.operating.metrics import Metrics
+from function.operating.probes import Endpoint, Probes
 
-_MEBIBYTE: Final = 1024 * 1024
+METRICS_ADDRESS: Final = "0.0.0.0:8080"
+"""Where Crossplane's package runtime tells Prometheus to look."""
+
 _LAST_PORT: Final = 65_535
 _CERTIFICATES: Final = ("tls.crt", "tls.key", "ca.crt")
 
 
 @click.command()
 @sdk.standard_options
+@click.option(
+    "--metrics-address",
+    # Click takes an empty variable for an unset one; here it switches metrics off.
+    default=lambda: os.environ.get("METRICS_ADDRESS"),
+    show_default=METRICS_ADDRESS,
+    help="Address of /metrics, /healthz and /readyz over plain HTTP; empty: none. "
+    "Also METRICS_ADDRESS.",
+)
 @click.version_option(__version__, prog_name="function")
-def cli(
+def cli(  # noqa: PLR0913 - a command's flags
     *,
     debug: bool,
     address: str,
@@ -38,26 +54,59 @@ def cli(
     insecure: bool,
     max_recv_message_size: int,
     max_send_message_size: int | None,
+    metrics_address: str | None,
 ) -> None:
     """Serve the provisioning broker's composition function."""
     logging.configure(level=logging.Level.DEBUG if debug else logging.Level.INFO)
-    credentials = None if insecure else _credentials(tls_certs_dir)
     sent = max_recv_message_size if max_send_message_size is None else max_send_message_size
-    options = [
-        ("grpc.max_receive_message_length", max_recv_message_size * _MEBIBYTE),
-        ("grpc.max_send_message_length", sent * _MEBIBYTE),
-        # Two processes on one port would share its traffic without a word.
-        ("grpc.so_reuseport", 0),
-    ]
+    listening = server.Listening(
+        address=address,
+        credentials=None if insecure else _credentials(tls_certs_dir),
+        receive_mib=max_recv_message_size,
+        send_mib=sent,
+    )
     _claim(address)
-    _interrupt_like_terminate()
+    observed = observed_at(metrics_address)
     try:
-        runtime.serve(
-            FunctionRunner(), address, creds=credentials, insecure=insecure, options=options
-        )
+        asyncio.run(_serve(listening, observed, debug=debug))
     except (RuntimeError, OSError, ValueError) as error:
         message = f"cannot serve: cannot listen on {address}"
         raise click.ClickException(message) from error
+
+
+async def _serve(listening: server.Listening, observed: Endpoint | None, *, debug: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    metrics = Metrics()
+    with _probes(observed, metrics) as probes:
+        calls = Calls(metrics, debug=debug) if observed is not None or debug else None
+        await server.serve(FunctionRunner(), listening, calls, probes, stop)
+
+
+def observed_at(asked: str | None) -> Endpoint | None:
+    """Return where metrics are; None: nowhere.
+
+    An address that somebody asked for must be had. The default is a convenience: a second
+    function on one host serves without it, and says so.
+    """
+    if asked is not None:
+        return _claim(asked) if asked else None
+    try:
+        return _claim(METRICS_ADDRESS)
+    except click.ClickException as error:
+        detail = error.message.removeprefix("cannot serve: ")
+        click.echo(f"Warning: no metrics: {detail}", err=True)
+        return None
+
+
+@contextlib.contextmanager
+def _probes(endpoint: Endpoint | None, metrics: Metrics) -> Iterator[Probes | None]:
+    if endpoint is None:
+        yield None
+        return
+    with contextlib.closing(Probes(endpoint, metrics, asyncio.get_running_loop())) as probes:
+        yield probes
 
 
 def _credentials(folder: str | None) -> grpc.ServerCredentials:
@@ -76,8 +125,10 @@ def _credentials(folder: str | None) -> grpc.ServerCredentials:
     return runtime.load_credentials(folder)
 
 
-def _claim(address: str) -> None:
-    """Say in one line why an address cannot be had; gRPC's own error is several.
+def _claim(address: str) -> Endpoint:
+    """Return where an address is, or say in one line why it cannot be had.
+
+    gRPC's own error is several lines.
 
     Raises:
         ClickException: No address of the host can be bound.
@@ -98,15 +149,8 @@ def _claim(address: str) -> None:
             with socket.socket(family, kind, protocol) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(endpoint)
-                return
+                return Endpoint(family=family, host=endpoint[0], port=endpoint[1])
         except OSError as error:
             detail = str(error.strerror)
     message = f"cannot serve: cannot listen on {address}: {detail}"
     raise click.ClickException(message)
-
-
-def _interrupt_like_terminate() -> None:
-    """Give the SDK's server a loop on which Ctrl-C ends it as SIGTERM does."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    loop.add_signal_handler(signal.SIGINT, os.kill, os.getpid(), signal.SIGTERM)

@@ -19,6 +19,7 @@ from function.__version__ import __version__
 from reconciler.adapters.postgres.migrate import MigrationError
 from reconciler.adapters.postgres.migrate import migrate as migrate_schema
 from reconciler.app.work_queue import describe
+from reconciler.commands.catalog import catalog
 from reconciler.commands.render import render
 from reconciler.settings import Settings, SettingsError
 from reconciler.wiring import serving
@@ -37,6 +38,7 @@ def cli() -> None:
 
 
 cli.add_command(render)
+cli.add_command(catalog)
 
 
 @cli.command()

@@ -1,4 +1,4 @@
-"""`python -m dev.crds [--check]`: writes `deploy/crds`, or tells whether it drifted.
+"""`python -m dev.crds [--check]`: writes what is generated, or tells whether it drifted.
 
 Belongs here: files and exit status. Not here: what the files say.
 """
@@ -7,32 +7,41 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from dev.crds import inputs, manifest
 from dev.crds.kinds import KINDS
-from dev.crds.manifest import file_name, text
 
-FOLDER: Final = Path(__file__).resolve().parents[2] / "deploy" / "crds"
+_ROOT: Final = Path(__file__).resolve().parents[2]
+FOLDER: Final = _ROOT / "deploy" / "crds"
+INPUT_FOLDER: Final = _ROOT / "package" / "input"
+
+KIND_FILES: Final[Mapping[str, str]] = {
+    manifest.file_name(kind): manifest.text(kind) for kind in KINDS
+}
+INPUT_FILES: Final[Mapping[str, str]] = {
+    inputs.file_name(each): inputs.text(each) for each in inputs.INPUTS
+}
+"""What each folder must hold, by file name."""
 
 
-def drifted(folder: Path) -> list[str]:
+def drifted(folder: Path, wanted: Mapping[str, str] = KIND_FILES) -> list[str]:
     """Name the files of a folder that differ from the models, in name order.
 
-    Files that no kind stands for count as drift too.
+    Files that no model stands for count as drift too.
     """
-    wanted = {file_name(kind): text(kind) for kind in KINDS}
     found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
-    return sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+    return sorted(name for name in {**wanted, **found} if wanted.get(name) != found.get(name))
 
 
-def write(folder: Path) -> None:
-    """Write every kind's manifest into a folder and remove what no kind stands for.
+def write(folder: Path, wanted: Mapping[str, str] = KIND_FILES) -> None:
+    """Write every file into a folder and remove what no model stands for.
 
     Idempotency: a second call writes the same bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {file_name(kind): text(kind) for kind in KINDS}
     for path in folder.glob("*.yaml"):
         if path.name not in wanted:
             path.unlink()
@@ -44,12 +53,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dev.crds", description="Generate the CRDs.")
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 on drift")
     arguments = parser.parse_args()
-    if not arguments.check:
-        write(FOLDER)
-        return 0
-    stale = drifted(FOLDER)
-    for name in stale:
-        print(f"deploy/crds/{name} differs from the models: run python -m dev.crds")
+    stale: list[Path] = []
+    for folder, wanted in ((FOLDER, KIND_FILES), (INPUT_FOLDER, INPUT_FILES)):
+        if arguments.check:
+            stale += [folder / name for name in drifted(folder, wanted)]
+        else:
+            write(folder, wanted)
+    for path in stale:
+        print(f"{path.relative_to(_ROOT)} differs from the models: run python -m dev.crds")
     return 1 if stale else 0
 
 

@@ -1,10 +1,12 @@
 """Assembles a CustomResourceDefinition from a kind, and its text.
 
-Belongs here: the frame around the schemas. Not here: files, which `__main__` writes.
+Belongs here: the frame around the schemas of our kinds. Not here: the functions' inputs
+(`inputs`), nor files, which `__main__` writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
@@ -72,14 +74,23 @@ def custom_resource_definition(kind: Kind) -> dict[str, Any]:
 
 def text(kind: Kind) -> str:
     """Return a kind's manifest as YAML; equal input gives equal bytes."""
-    body = yaml.dump(
-        custom_resource_definition(kind),
-        Dumper=_Dumper,
-        sort_keys=False,
-        width=100,
-        allow_unicode=True,
-    )
-    return f"{HEADER}---\n{body}"
+    return f"{HEADER}---\n{dumped(custom_resource_definition(kind))}"
+
+
+def dumped(body: Schema) -> str:
+    """Return a definition as YAML, its keys in their order."""
+    return yaml.dump(body, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+
+
+def overlaid(root: Schema, overlays: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """Add to a schema what a model cannot say, in place.
+
+    Raises:
+        SchemaError: a path is not in the schema.
+    """
+    for path, overlay in overlays.items():
+        _at(root, path).update(overlay)
+    return root
 
 
 class _Dumper(yaml.SafeDumper):
@@ -105,9 +116,7 @@ def _schema(kind: Kind) -> Schema:
             "status": structural(kind.status, defaults=False),
         },
     }
-    for path, overlay in kind.overlays.items():
-        _at(root, path).update(overlay)
-    return root
+    return overlaid(root, kind.overlays)
 
 
 def _at(root: Schema, path: str) -> Schema:

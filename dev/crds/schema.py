@@ -42,6 +42,7 @@ _TRANSLATED: Final = frozenset(
         "$ref",
         "additionalProperties",
         "anyOf",
+        "const",
         "default",
         "description",
         "items",
@@ -146,6 +147,8 @@ class _Translation:
         if "anyOf" in node:
             return out | {PRESERVE: True}
         out |= {key: node[key] for key in _KEPT if key in node}
+        if "const" in node:
+            out["enum"] = [node["const"]]
         if out.get("type") == "integer":
             out.setdefault("format", "int64")
         if self._defaults and isinstance(node.get("default"), bool | int | str):

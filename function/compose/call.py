@@ -48,6 +48,7 @@ class Request:
         resources: Observed composed resources by name.
         whole: The same with their `managedFields`, which are large and seldom needed.
         desired: What earlier steps composed, by name.
+        held: Names of the observed resources that carry the hold.
         required: Required resources by requirement name; None: looked for and absent; a
             name that is missing was not looked for yet.
         step: The step's input object.
@@ -60,6 +61,7 @@ class Request:
     step: Raw = field(repr=False)
     whole: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
+    held: frozenset[str] = frozenset()
     preview: bool = False
 
     def lookup(self, requirement: str) -> Lookup:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import base64
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 from function.compose import bootstrap, owned, sight
-from function.compose.facts import Facts, Target
+from function.compose.facts import Facts, Refusal, Target
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Declaration, Enrolment
-from function.contract.strategy import MeshRole
+from function.contract.strategy import InjectionStrategy, MeshRole
 from function.render import fieldpath, inject, places, tag_place, tags
 
 
@@ -26,10 +26,14 @@ def kept(facts: Facts, live: Raw) -> dict[str, Any]:
     """Return the resource in sight as its step gives it, with its bootstrap as it is.
 
     One that its step does not give any more stays as it was composed last.
+
+    Raises:
+        ContractError: What its step gave has no room for the bootstrap, or says that it is
+            somewhere else.
     """
     target = _target(facts)
     if target.given is None:
-        return dict(target.last or owned.last_applied(live))
+        return last(facts, live)
     manifest = _sticky(facts, live, target.given)
     try:
         _tag(facts, manifest)
@@ -42,7 +46,7 @@ def rendered(facts: Facts, live: Raw) -> dict[str, Any]:
     """Return the resource in sight as its step gives it, bootstrap kept, tags rendered anew.
 
     Raises:
-        ContractError: What its step gave has no room for the tags.
+        ContractError: As `kept`, or what its step gave has no room for the tags.
     """
     target = _target(facts)
     if target.given is None:
@@ -72,16 +76,19 @@ def born(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str,
     return manifest
 
 
+def last(facts: Facts, live: Raw) -> dict[str, Any]:
+    """Return the resource in sight as the pipeline composed it last."""
+    return owned.last_applied(_target(facts).whole.get(facts.resource, live))
+
+
 def _fill(facts: Facts, manifest: dict[str, Any], name: str, value: str) -> None:
-    paths = _target(facts).paths
-    path = paths.get(name)
-    if name == places.USER_DATA and places.USER_DATA_BASE64 in paths:
-        path = paths[places.USER_DATA_BASE64]
+    path = _place(facts, name)
+    if name == places.USER_DATA and places.USER_DATA_BASE64 in _target(facts).paths:
         value = base64.b64encode(value.encode()).decode("ascii")
     if path is None:
         rule = "must be given for a resource of this kind and strategy"
         raise ContractError(field=f"input.resources.paths.{name}", rule=rule)
-    if fieldpath.read(manifest, path) not in {None, ""}:
+    if fieldpath.read(manifest, path) not in (None, ""):
         raise ContractError(
             field=f"{facts.resource}.{fieldpath.show(path)}",
             rule="is filled by an earlier step, and the enrolment would replace it",
@@ -94,24 +101,72 @@ def _sticky(facts: Facts, live: Raw, given: Raw) -> dict[str, Any]:
     manifest = deepcopy(dict(given))
     stamp = sight.stamped_generation(facts)
     if facts.status.accepted is not None or _marked(live):
+        if _what(given) != _what(live):
+            # Crossplane would leave the machine running outside of every reference.
+            rule = "must stay of the kind that it is"
+            raise ContractError(field=facts.resource, rule=rule, reason=Reason.IMMUTABLE)
         _mark(facts, manifest, stamp)
     if stamp is not None:
-        for path in _target(facts).paths.values():
-            value = fieldpath.read(live, path)
-            if isinstance(value, str) and value:
-                fieldpath.write(manifest, path, value)
+        for path, value in _carried(facts, live).items():
+            fieldpath.write(manifest, path, value)
     return manifest
+
+
+def _carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
+    """Return the bootstrap that a resource carries.
+
+    The step's input may be edited, and a bootstrap that is left behind at its old place
+    would be taken away under a running machine.
+    """
+    carried: dict[fieldpath.Path, str] = {}
+    for name in _fields(facts):
+        path = _place(facts, name)
+        value = None if path is None else fieldpath.read(live, path)
+        if path is None or not isinstance(value, str) or not value:
+            where = f"input.resources.paths.{name}"
+            rule = "must lead to where the bootstrap is, which stays where it was put"
+            raise ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE)
+        carried[path] = value
+    return carried
+
+
+def _fields(facts: Facts) -> tuple[str, ...]:
+    """Return the names of the fields that carry the bootstrap."""
+    declared = None if isinstance(facts.declared, Refusal) else facts.declared
+    known = facts.status.accepted or declared
+    if known is None:
+        return tuple(_target(facts).paths)
+    return _CARRIERS[known.injection_strategy]
+
+
+_CARRIERS: Final = {
+    InjectionStrategy.CLOUD_INIT_USER_DATA: (places.USER_DATA,),
+    InjectionStrategy.HELM_VALUES: ("bootstrapToken", "apiUrl", "plexdImage"),
+    InjectionStrategy.PROVIDER_SECRET: ("bootstrapToken",),
+}
+
+
+def _place(facts: Facts, name: str) -> fieldpath.Path | None:
+    paths = _target(facts).paths
+    if name == places.USER_DATA and places.USER_DATA_BASE64 in paths:
+        return paths[places.USER_DATA_BASE64]
+    return paths.get(name)
 
 
 def _mark(facts: Facts, manifest: dict[str, Any], stamp: int | None) -> None:
     """Name the resource, and say that it is held, for which record and with which token."""
-    head = manifest.setdefault("metadata", {})
-    head["name"] = sight.known(facts).name
+    head = {**metadata(manifest), "name": sight.known(facts).name}
     labels = {names.LABEL_HOLD: "true", names.LABEL_RECORD: facts.record_name}
     head["labels"] = {**mapping(head.get("labels")), **labels}
     if stamp is not None:
         note = {names.ANNOTATION_GENERATION: str(stamp)}
         head["annotations"] = {**mapping(head.get("annotations")), **note}
+    manifest["metadata"] = head
+
+
+def _what(raw: Raw) -> tuple[str, object]:
+    """Return the group and kind of an object; its version may follow the provider's."""
+    return names.group_of(str(raw.get("apiVersion", ""))), raw.get("kind")
 
 
 def _marked(live: Raw) -> bool:

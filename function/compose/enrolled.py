@@ -6,12 +6,18 @@ here: which resources there are, what is composed. Source: design §3, `Enrol`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
-from function.compose import owned, pipeline, reading
+from function.compose import pipeline, reading
 from function.compose.call import Lookup, Request
-from function.compose.enrol_input import EnrolInput, EnrolResource
+from function.compose.enrol_input import (
+    RECORD_PREFIX,
+    RESOURCES_MAX,
+    EnrolInput,
+    EnrolResource,
+)
 from function.compose.facts import XR, Facts, Refusal, Target
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names, parameters
@@ -21,10 +27,10 @@ from function.contract.record import Declaration, Enrolment, SubstrateReference,
 from function.contract.strategy import InjectionStrategy
 from function.render import fieldpath, places, tag_place
 
-RECORD_PREFIX: Final = "record-"
-"""A resource's record is composed under this and the resource's own name."""
-
 _RETRY_MAX: Final = 2**31 - 1
+_VERSION: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[a-z][a-z0-9-]{0,62}")
+_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
+"""What the API server takes (Kubernetes, CustomResourceDefinition)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,7 @@ class Enrolled:
     Attributes:
         entry: What the step says of it.
         forgotten: The step does not name it any more, though its record is there.
+        excess: The step means more new resources than one XR may have, and this is one.
         siblings: What it holds, as far as that is there or named.
     """
 
@@ -43,6 +50,7 @@ class Enrolled:
     name: str
     entry: EnrolResource
     forgotten: bool = False
+    excess: bool = False
     siblings: tuple[SubstrateReference, ...] = ()
 
     @property
@@ -54,9 +62,7 @@ class Enrolled:
         """Return its facts; None where there is nothing of it."""
         given = self.request.desired.get(self.name)
         live = self.request.resources.get(self.name)
-        record = reading.record(
-            self.request.resources.get(self.record_name), self._lookup(pipeline.REQUIRE_RECORD)
-        )
+        record = reading.record(self._record(), self._lookup(pipeline.REQUIRE_RECORD))
         if given is None and record is None and (live is None or not _ours(live)):
             return None
         declared = self._declared()
@@ -66,7 +72,7 @@ class Enrolled:
         try:
             target = self._target(given, live)
         except ContractError as error:
-            declared, target = Refusal(error=error), _nowhere(given)
+            declared, target = Refusal(error=error), self._nowhere(given)
         return Facts(
             xr=self.xr,
             resource=self.name,
@@ -85,6 +91,12 @@ class Enrolled:
         """Name a requirement of this resource among those of all."""
         return f"{requirement}/{self.name}"
 
+    def _record(self) -> Raw | None:
+        """Return what this XR composes as its record; another kind there is another step's."""
+        observed = self.request.resources.get(self.record_name)
+        ours = observed is not None and observed.get("kind") == names.RECORD_KIND
+        return observed if ours else None
+
     def _lookup(self, requirement: str) -> Lookup:
         return self.request.lookup(self.scoped(requirement))
 
@@ -97,6 +109,9 @@ class Enrolled:
     def _resolved(self) -> Declaration:
         if self.forgotten:
             rule = f"must name {self.name!r} again; its record deleted by hand drains it instead"
+            raise ContractError(field="input.resources", rule=rule)
+        if self.excess:
+            rule = f"must mean at most {RESOURCES_MAX} resources"
             raise ContractError(field="input.resources", rule=rule)
         if self.xr.project_id is None:
             raise ContractError(
@@ -136,6 +151,8 @@ class Enrolled:
 
     def _target(self, given: Raw | None, live: Raw | None) -> Target:
         what = given or live or {}
+        if given is not None and _unnamed(given):
+            raise ContractError(field=self.name, rule="must have an apiVersion and a kind")
         secret = self.entry.injection_strategy is InjectionStrategy.PROVIDER_SECRET
         group = names.group_of(str(what.get("apiVersion", "")))
         texts = places.defaults(group, str(what.get("kind", "")), provider_secret=secret)
@@ -148,19 +165,28 @@ class Enrolled:
         where = "input.resources.paths"
         return Target(
             given=given,
-            last=None if given is not None or live is None else self._last_applied(live),
+            whole=self.request.whole,
             paths={name: fieldpath.parse(f"{where}.{name}", text) for name, text in texts.items()},
             tags=None if tags is None else tag_place.parse(f"{where}.tags", tags),
             terminal=tuple((c.type, c.status) for c in self.entry.terminal_conditions),
             siblings=self.siblings,
         )
 
-    def _last_applied(self, live: Raw) -> Raw:
-        return owned.last_applied(self.request.whole.get(self.name, live))
+    def _nowhere(self, given: Raw | None) -> Target:
+        return Target(
+            given=given,
+            whole=self.request.whole,
+            paths={},
+            tags=None,
+            terminal=(),
+            siblings=self.siblings,
+        )
 
 
-def _nowhere(given: Raw | None) -> Target:
-    return Target(given=given, last=None, paths={}, tags=None, terminal=())
+def _unnamed(given: Raw) -> bool:
+    version, kind = given.get("apiVersion"), given.get("kind")
+    named = isinstance(version, str) and _VERSION.fullmatch(version)
+    return not (named and isinstance(kind, str) and _KIND.fullmatch(kind))
 
 
 def _ours(live: Raw) -> bool:

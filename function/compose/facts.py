@@ -86,7 +86,7 @@ class Target:
 
     Attributes:
         given: What an earlier step composed in this run; None: it stopped to.
-        last: What the pipeline composed before it stopped; None while it is given.
+        whole: Observed resources with their `managedFields`, by name.
         paths: Where each field of a strategy goes, by the field's name.
         tags: Where cloud tags go; None: nowhere.
         terminal: The conditions, by type and status, that say it failed for good.
@@ -94,7 +94,7 @@ class Target:
     """
 
     given: Raw | None = field(repr=False)
-    last: Raw | None = field(repr=False)
+    whole: Mapping[str, Raw] = field(repr=False)
     paths: Mapping[str, fieldpath.Path]
     tags: TagPlace | None
     terminal: tuple[tuple[str, str], ...]

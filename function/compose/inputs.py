@@ -6,8 +6,14 @@ here: what one input alone reads.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+API_VERSION_SAYS: Final = "Group and version of this input's schema."
+KIND_SAYS: Final = "Which of the function's inputs this is."
+"""Descriptions of what every input begins with."""
 
 
 class Strict(BaseModel):
@@ -22,8 +28,22 @@ class Strict(BaseModel):
 
 
 class InputEnrolment(Strict):
-    """Knobs a Composition may give; the reconciler's own, in the record's status, win."""
+    """Knobs of the enrolment material; those in the record's status win, field by field."""
 
-    base_url: str | None = Field(default=None, alias="baseURL", max_length=2048)
-    plexd_download_url: str | None = Field(default=None, alias="plexdDownloadURL", max_length=2048)
-    plexd_image: str | None = Field(default=None, max_length=512)
+    base_url: str | None = Field(
+        default=None,
+        alias="baseURL",
+        max_length=2048,
+        description="Absolute http(s) URL at which a node registers.",
+    )
+    plexd_download_url: str | None = Field(
+        default=None,
+        alias="plexdDownloadURL",
+        max_length=2048,
+        description="Absolute http(s) URL of the plexd binary; `{arch}` means amd64 or arm64.",
+    )
+    plexd_image: str | None = Field(
+        default=None,
+        max_length=512,
+        description="Image of plexd with a tag or digest, never `:latest`.",
+    )

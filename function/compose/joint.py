@@ -24,13 +24,29 @@ _ALARMS: Final = frozenset({ConditionType.PROVISIONING_FAILED})
 def verdicts(outcomes: Mapping[str, Outcome]) -> tuple[Verdict, ...]:
     """Return one condition of each type over all resources, worst first, naming its resource.
 
-    A standalone resource, of which nothing is expected, does not speak for others.
+    A standalone resource, of which nothing is expected, does not speak for others. Where no
+    resource is there, that is said: what an earlier run said would stand for ever.
     """
+    if not outcomes:
+        return _NOBODY
     by_type: dict[ConditionType, list[tuple[str, Verdict]]] = {}
     for name, outcome in outcomes.items():
         for verdict in outcome.verdicts:
             by_type.setdefault(verdict.type, []).append((name, verdict))
     return tuple(_joined(said) for said in by_type.values())
+
+
+_NOTHING: Final = "the step means no resource that is there"
+_NOBODY: Final = tuple(
+    Verdict(type=kind, status=status, reason=reason, message=_NOTHING)
+    for kind, status, reason in (
+        (ConditionType.ADMITTED, True, Reason.NOT_EXPECTED),
+        (ConditionType.BOOTSTRAP_INJECTED, False, Reason.NOT_EXPECTED),
+        (ConditionType.NODE_REGISTERED, False, Reason.NOT_EXPECTED),
+        (ConditionType.PROVISIONING_FAILED, False, Reason.NOT_FAILED),
+        (ConditionType.CLOUD_TAGS_COMPLETE, True, Reason.COMPLETE),
+    )
+)
 
 
 def ttl(outcomes: Iterable[Outcome]) -> Ttl:

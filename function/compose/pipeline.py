@@ -112,9 +112,15 @@ def _judged(facts: Facts) -> Judged:
     except ContractError as error:
         if live is None:
             return Judged(stage=Stage.WITHHELD, withheld=error)
-        kept = _maker(facts).kept(facts, live)
-        return Judged(stage=chosen, composed=kept, live=live, unrendered=error)
+        return Judged(stage=chosen, composed=_kept(facts, live), live=live, unrendered=error)
     return Judged(stage=chosen, composed=composed, live=live)
+
+
+def _kept(facts: Facts, live: Raw) -> dict[str, Any]:
+    try:
+        return _maker(facts).kept(facts, live)
+    except ContractError:
+        return _maker(facts).last(facts, live)
 
 
 def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] | None:
@@ -137,6 +143,8 @@ def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] |
 
 class _Maker(Protocol):
     """Makes the manifest of the substrate: alone, or out of what an earlier step gave."""
+
+    def last(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
 
     def kept(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
 

@@ -6,25 +6,26 @@ reconciler writes. Source: kinds.md, "What the function composes".
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
 from typing import Any, Final
 
-from function.compose import sight
+from function.compose import reading, sight
 from function.compose.facts import Facts, Refusal
+from function.compose.quoted import redacted
 from function.compose.raw import Raw, mapping, metadata, status
 from function.compose.stage import SubstrateSight
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType
-from function.contract.record import ObservedSubstrate, wire
-from function.contract.secrets import REDACTED
+from function.contract.record import (
+    PROTECTED_MAX,
+    ObservedSubstrate,
+    SubstrateReference,
+    wire,
+)
 from function.contract.strategy import SubstrateState
 
 REASON_MAX: Final = 512
 """Longest reason of a failure, in characters: a sentence of a provider, not its log."""
-
-_TOKEN: Final = re.compile(r"psb_[A-Za-z0-9_]+")
-"""What a bootstrap token looks like: a provider may quote the user data it refuses."""
 
 
 def manifest(facts: Facts) -> dict[str, Any] | None:
@@ -72,8 +73,8 @@ def failure(facts: Facts, live: Raw | None) -> conditions.Condition | None:
     for kind, wanted in terminal:
         found = conditions.find(status(live), kind)
         if found is not None and found.status == wanted:
-            message = _TOKEN.sub(REDACTED, found.message)[:REASON_MAX]
-            return found.model_copy(update={"message": message})
+            reason, message = redacted(found.reason), redacted(found.message)[:REASON_MAX]
+            return found.model_copy(update={"reason": reason, "message": message})
     return None
 
 
@@ -81,7 +82,20 @@ _TERMINAL: Final = ((ConditionType.PROVISIONING_FAILED, "True"),)
 
 
 def _siblings(facts: Facts) -> list[dict[str, Any]]:
-    return [] if facts.target is None else [wire(sibling) for sibling in facts.target.siblings]
+    if facts.target is None:
+        return []
+    found = list(facts.target.siblings)
+    if isinstance(facts.declared, Refusal):
+        # What is refused changes nothing, so the record lets go of none.
+        found += [one for one in _listed(facts) if one not in found]
+    return [wire(sibling) for sibling in found[: PROTECTED_MAX - 1]]
+
+
+def _listed(facts: Facts) -> list[SubstrateReference]:
+    listed = facts.recorded.get("substrate")
+    entries = listed[1:] if isinstance(listed, list) else ()
+    read = (reading.readable(SubstrateReference, entry) for entry in entries)
+    return [one for one in read if one is not None]
 
 
 def _declaration(facts: Facts) -> dict[str, Any] | None:

@@ -66,11 +66,9 @@ def _held(live: Raw) -> bool:
 
 def _marked(base: Raw, name: str | None) -> dict[str, Any]:
     manifest = deepcopy(dict(base))
-    head = manifest.setdefault("metadata", {})
-    if name is not None:
-        head.setdefault("name", name)
+    head = {**({} if name is None else {"name": name}), **metadata(manifest)}
     head["labels"] = {**mapping(head.get("labels")), names.LABEL_HOLD: "true"}
-    return manifest
+    return {**manifest, "metadata": head}
 
 
 def _own_name(xr: XR, name: str) -> str:

@@ -9,6 +9,7 @@ from function.compose import reading
 from function.compose.facts import Facts, Refusal
 from function.compose.raw import Raw, generation, mapping, metadata, terminating
 from function.compose.stage import SubstrateSight
+from function.contract.errors import ContractError
 from function.contract.record import SubstrateReference
 from function.contract.strategy import MeshRole, SubstrateState
 
@@ -57,18 +58,19 @@ def reference(facts: Facts) -> SubstrateReference | None:
     changes under a name.
     """
     live = in_sight(facts)
-    if live is not None:
-        return _read(live, str(metadata(live).get("name", "")))
+    shown = None if live is None else _read(live, metadata(live).get("name"))
+    if shown is not None:
+        return shown
     name = facts.status.xr_name
     if facts.record is not None:
         entries = facts.recorded.get("substrate")
-        for entry in entries if isinstance(entries, list) else ():
+        for entry in entries[:1] if isinstance(entries, list) else ():
             written = reading.readable(SubstrateReference, entry)
             if written is not None and _is_it(facts, written):
                 return written
     if facts.target is not None and facts.target.given is not None:
         given = facts.target.given
-        return _read(given, str(metadata(given).get("name") or name or ""))
+        return _read(given, metadata(given).get("name") or name or "")
     if name is None or facts.blueprint is None:
         return None
     xr = facts.blueprint.xr
@@ -115,17 +117,20 @@ def role(facts: Facts) -> MeshRole:
 
 
 def known(facts: Facts) -> SubstrateReference:
-    """Return what the substrate is, where a stage composes one and so knows it."""
+    """Return what the substrate is.
+
+    Raises:
+        ContractError: Whoever composes it does not say what it is.
+    """
     what = reference(facts)
     if what is None:
-        message = "a substrate is composed only under a known name"
-        raise AssertionError(message)
+        raise ContractError(field=facts.resource, rule="must have an apiVersion and a kind")
     return what
 
 
-def _read(raw: Raw, name: str) -> SubstrateReference:
+def _read(raw: Raw, name: object) -> SubstrateReference | None:
     what = {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "name": name}
-    return reading.parsed(SubstrateReference, what, "substrate")
+    return reading.readable(SubstrateReference, what)
 
 
 def handle(facts: Facts) -> str:

@@ -13,7 +13,7 @@ import re
 from copy import deepcopy
 from typing import Any, Final
 
-from function.compose import bootstrap, sight
+from function.compose import bootstrap, owned, sight
 from function.compose.facts import Facts
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
@@ -30,8 +30,17 @@ _OWNED: Final = ("parameters", "userData", "cloudTags")
 _FIELD_PATH: Final = re.compile(r"spec(\.[A-Za-z][A-Za-z0-9_-]*)+")
 
 
+def last(_: Facts, live: Raw) -> dict[str, Any]:
+    """Return the substrate in sight as it is, where it does not even say what it is."""
+    return owned.last_applied(live)
+
+
 def kept(facts: Facts, live: Raw) -> dict[str, Any]:
-    """Return the substrate in sight as it is, as far as it is ours."""
+    """Return the substrate in sight as it is, as far as it is ours.
+
+    Raises:
+        ContractError: Nobody knows what it is.
+    """
     observed = mapping(live.get("spec"))
     spec = {key: deepcopy(observed[key]) for key in _OWNED if key in observed}
     manifest = _manifest(facts, sight.known(facts), sight.stamped_generation(facts), spec)

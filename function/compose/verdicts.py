@@ -15,6 +15,7 @@ from typing import Any, Final
 from function.compose import record as record_manifest
 from function.compose import sight
 from function.compose.facts import Facts, Refusal
+from function.compose.quoted import redacted
 from function.compose.raw import Raw, status
 from function.compose.stage import Stage
 from function.contract import conditions
@@ -221,6 +222,7 @@ def _unknown(kind: ConditionType, reason: str, message: str) -> Verdict:
 
 def _verdict(verdict: Verdict) -> Verdict:
     """Return a verdict the API server takes, whatever a provider wrote."""
-    legal = verdict.reason if _REASON.fullmatch(verdict.reason) else str(verdict.type)
-    text = verdict.message[:MESSAGE_MAX].strip() or legal
+    reason = redacted(verdict.reason)
+    legal = reason if _REASON.fullmatch(reason) else str(verdict.type)
+    text = redacted(verdict.message)[:MESSAGE_MAX].strip() or legal
     return replace(verdict, reason=legal, message=text)

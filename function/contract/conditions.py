@@ -69,11 +69,13 @@ class Reason(StrEnum):
     PROJECT_NOT_FOUND = "ProjectNotFound"
     PROVIDER_CONFIG_TAKEN = "ProviderConfigTaken"
     REGISTERED = "Registered"
+    RIGHTS_MISSING = "RightsMissing"
     STATUS_UNREADABLE = "StatusUnreadable"
     SUBSTRATE_LOST = "SubstrateLost"
     SUBSTRATE_PRESENT = "SubstratePresent"
     TOKEN_EXPIRED = "TokenExpired"  # noqa: S105 - a reason's name
     UNSUPPORTED_BLUEPRINT = "UnsupportedBlueprint"
+    UNSUPPORTED_KIND = "UnsupportedKind"
     USER_DATA_TOO_LARGE = "UserDataTooLarge"
     WAITING_FOR_CROSSPLANE = "WaitingForCrossplane"
     WAITING_FOR_RECONCILER = "WaitingForReconciler"

@@ -20,6 +20,10 @@ Path = tuple[str | int, ...]
 LENGTH_MAX: Final = 256
 """Longest path in characters; the deepest provider field known needs some ninety."""
 
+SEGMENTS_MAX: Final = 24
+"""Most parts of a path. A message nested deeper than protobuf's limit of 100, which is some
+thirty objects, could be written, but no later step could read it."""
+
 INDEX_MAX: Final = 63
 """Highest index of a list: room for any provider's list of one machine's parts."""
 
@@ -45,7 +49,8 @@ def parse(field: str, text: str) -> Path:
         index = found["index"]
         path.append(int(index) if index is not None else found["name"] or found["key"])
         at = found.end()
-    if at != len(text) or len(path) < 2 or any(type(s) is int and s > INDEX_MAX for s in path):
+    far = any(isinstance(segment, int) and segment > INDEX_MAX for segment in path)
+    if at != len(text) or not 2 <= len(path) <= SEGMENTS_MAX or far:
         raise ContractError(field=field, rule="must be a field path, such as spec.userData")
     if path[0] != "spec" or path[1] == "crossplane":
         raise ContractError(field=field, rule="must lead below spec, and not into spec.crossplane")
@@ -67,7 +72,7 @@ def read(source: Mapping[str, Any], path: Path) -> object:
 
 
 def write(target: dict[str, Any], path: Path, value: Any) -> None:
-    """Set a path, making the parents that are missing.
+    """Set a path, making the parents that are missing; where it cannot, nothing changes.
 
     Raises:
         ContractError: A parent is there and is something else, or an index skips one.
@@ -75,20 +80,38 @@ def write(target: dict[str, Any], path: Path, value: Any) -> None:
     here: Any = target
     for position, segment in enumerate(path):
         last = position + 1 == len(path)
-        fresh = value if last else ([] if isinstance(path[position + 1], int) else {})
         match segment, here:
             case str(), dict():
-                if last or here.get(segment) is None:
-                    here[segment] = fresh
+                there = here.get(segment)
             case int(), list() if segment <= len(here):
-                if segment == len(here):
-                    here.append(fresh)
-                elif last:
-                    here[segment] = fresh
+                there = here[segment] if segment < len(here) else None
             case _:
-                shown = show(path[:position])
-                raise ContractError(field=shown, rule="is not what the path beyond it needs")
-        here = here[segment]
+                raise _unfit(path, position)
+        if last or there is None:
+            _set(here, segment, _grown(path, position + 1, value))
+            return
+        here = there
+
+
+def _set(here: Any, segment: str | int, value: Any) -> None:
+    if isinstance(segment, int) and segment == len(here):
+        here.append(value)
+    else:
+        here[segment] = value
+
+
+def _grown(path: Path, start: int, value: Any) -> Any:
+    """Return what must stand above a value for the rest of a path to lead to it."""
+    for position in reversed(range(start, len(path))):
+        segment = path[position]
+        if isinstance(segment, int) and segment > 0:
+            raise _unfit(path, position)
+        value = [value] if isinstance(segment, int) else {segment: value}
+    return value
+
+
+def _unfit(path: Path, position: int) -> ContractError:
+    return ContractError(field=show(path[:position]), rule="is not what the path beyond it needs")
 
 
 def show(path: Path) -> str:

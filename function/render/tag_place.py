@@ -72,8 +72,8 @@ def put(manifest: dict[str, Any], place: TagPlace, encoded: Mapping[str, str]) -
 def _merged(place: TagPlace, there: Any, encoded: Mapping[str, str]) -> Any:
     if place.pair is not None:
         key, value = place.pair
-        held = {item.get(key) for item in there if isinstance(item, Mapping)}
-        fresh = {name: text for name, text in encoded.items() if name not in held}
+        keys = [item.get(key) for item in there if isinstance(item, Mapping)]
+        fresh = {name: text for name, text in encoded.items() if name not in keys}
         return [*there, *tags.as_list(fresh, key, value)]
     if place.texts:
         held = {str(item).partition("=")[0] for item in there}

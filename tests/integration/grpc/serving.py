@@ -41,7 +41,7 @@ def running(*arguments: str, command: str = COMMAND) -> Iterator[subprocess.Pope
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=dict(os.environ),
+        env=_environment(),
     )
     with process:
         try:
@@ -56,10 +56,16 @@ def refused(*arguments: str) -> tuple[int, list[str]]:
         [COMMAND, *arguments],
         capture_output=True,
         text=True,
+        env=_environment(),
         timeout=READY_TIMEOUT_S,
         check=False,
     )
     return done.returncode, done.stderr.splitlines()
+
+
+def _environment() -> dict[str, str]:
+    # The default port of metrics is one that several tests at a time would share.
+    return {"METRICS_ADDRESS": "", **os.environ}
 
 
 def credentials(folder: Path) -> grpc.ChannelCredentials:

@@ -1,0 +1,189 @@
+"""The functions that are compared, each as a process of its own.
+
+Belongs here: how each is started and what it is sent. Not here: measuring. All serve in
+the clear on loopback: TLS costs all of them the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import grpc
+import psutil
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+from google.protobuf import json_format
+
+from bench.scenarios import Scenario
+from dev import process
+
+METHOD: Final = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
+
+START_TIMEOUT_S: Final = 60.0
+"""Imports take two seconds on an idle core, several times that on a busy one."""
+
+_FOLDER: Final = Path(__file__).parent
+_PYTHONIC_INPUT: Final = {
+    "apiVersion": "pythonic.fn.crossplane.io/v1alpha1",
+    "kind": "Composite",
+    "composite": "pythonic_plan.Plan",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """How a contender is started.
+
+    Attributes:
+        name: How tables call it.
+        argv: Makes its arguments from its address and the plan's file.
+        input: Replaces the step's input, which is ours; None keeps it.
+        env: Added to the environment.
+    """
+
+    name: str
+    argv: Callable[[str, Path], list[str]]
+    input: dict[str, str] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """One function that runs.
+
+    Attributes:
+        request: What it is sent, on the wire.
+        pid: Its process.
+    """
+
+    name: str
+    address: str
+    request: bytes
+    pid: int
+
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory right now."""
+        return int(psutil.Process(self.pid).memory_info().rss)
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time it has taken so far: what other work on the machine leaves alone."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+
+def ours() -> Command:
+    """Our function as it is installed, metrics switched on."""
+
+    def argv(address: str, _plan: Path) -> list[str]:
+        script = Path(sys.executable).with_name("function")
+        metrics = f"127.0.0.1:{process.free_port()}"
+        return [str(script), "--insecure", "--address", address, "--metrics-address", metrics]
+
+    return Command(name="ours", argv=argv)
+
+
+def bare() -> Command:
+    """The bare SDK."""
+
+    def argv(address: str, plan: Path) -> list[str]:
+        return [sys.executable, "-m", "bench.bare", "--plan", str(plan), "--address", address]
+
+    return Command(name="bare SDK", argv=argv)
+
+
+def pythonic(program: Path, version: str) -> Command:
+    """function-pythonic in its environment.
+
+    Args:
+        program: Its console script.
+        version: Its release; the old ones have no subcommands.
+    """
+
+    def argv(address: str, _plan: Path) -> list[str]:
+        verb = [] if version.startswith("0.1.") else ["grpc"]
+        return [str(program), *verb, "--insecure", "--address", address]
+
+    return Command(
+        name=f"pythonic {version}",
+        argv=argv,
+        input=_PYTHONIC_INPUT,
+        env={"PYTHONPATH": str(_FOLDER)},
+    )
+
+
+@contextlib.contextmanager
+def running(scenario: Scenario, commands: list[Command], folder: Path) -> Iterator[list[Contender]]:
+    """Start contenders for one scenario; they end with the block.
+
+    Args:
+        scenario: What each is sent.
+        commands: How each is started.
+        folder: Where the plan and the logs go.
+
+    Raises:
+        ProcessError: One does not start.
+        ValueError: One does not compose what the scenario asks for.
+    """
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps(scenario.plan))
+    with contextlib.ExitStack() as stack:
+        children = []
+        for number, command in enumerate(commands):
+            address = f"127.0.0.1:{process.free_port()}"
+            program = process.Program(
+                name=command.name,
+                argv=command.argv(address, plan),
+                env=command.env | {"BENCH_PLAN": str(plan)},
+                cwd=_FOLDER.parent,
+            )
+            child = process.Child(program, folder / f"contender-{number}.log")
+            stack.callback(child.stop)
+            children.append((child, address))
+        yield [
+            _ready(scenario, command, *started)
+            for command, started in zip(commands, children, strict=True)
+        ]
+
+
+def _ready(scenario: Scenario, command: Command, child: process.Child, address: str) -> Contender:
+    request = fnv1.RunFunctionRequest()
+    request.CopyFrom(scenario.request)
+    if command.input is not None:
+        json_format.ParseDict(command.input, request.input)
+    contender = Contender(
+        name=command.name,
+        address=address,
+        request=request.SerializeToString(),
+        pid=child.pid,
+    )
+    with grpc.insecure_channel(address) as channel:
+        ready = grpc.channel_ready_future(channel)
+        child.await_ready(functools.partial(_done, ready), timeout_s=START_TIMEOUT_S)
+        _check(scenario, contender, channel)
+    return contender
+
+
+def _done(future: grpc.Future) -> bool:
+    return bool(future.done())
+
+
+def _check(scenario: Scenario, contender: Contender, channel: grpc.Channel) -> None:
+    call = channel.unary_unary(METHOD, None, fnv1.RunFunctionResponse.FromString)
+    answer = call(contender.request, timeout=START_TIMEOUT_S)
+    wanted = scenario.answer.desired
+    different = [
+        name
+        for name in {*wanted.resources, *answer.desired.resources}
+        if wanted.resources[name].resource != answer.desired.resources[name].resource
+    ]
+    if different:
+        message = f"cannot compare {contender.name}: it composes another {sorted(different)[0]}"
+        raise ValueError(message)

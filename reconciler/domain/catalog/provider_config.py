@@ -1,0 +1,65 @@
+"""Which ProviderConfig a Composition refers to, as `BlueprintVersion.spec.providerConfig`.
+
+Belongs here: finding the one name, or the field of the XR that gives it. Not here: making
+the ProviderConfig. Source: kinds.md, "BlueprintVersion"; contracts §4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reconciler.domain.catalog.findings import Report
+from reconciler.domain.catalog.pipeline import Base, Pipeline
+
+_TARGET: Final = "spec.providerConfigRef.name"
+_KINDS: Final = ("ProviderConfig", "ClusterProviderConfig")
+_FIELD_PATH: Final = re.compile(r"spec(\.[A-Za-z][A-Za-z0-9_-]*)+")
+_RESERVED: Final = ("spec.parameters", "spec.userData", "spec.cloudTags", "spec.crossplane")
+
+
+def target(pipeline: Pipeline, report: Report) -> dict[str, str] | None:
+    """Return `kind` with `name` or `fieldPath`; None when no base refers to one.
+
+    A kind's default is what Crossplane's namespaced managed resources default to, so a base
+    that names no ProviderConfig at all is left to its provider.
+    """
+    references = [(base, ref) for base in pipeline.bases if (ref := _reference(base)) is not None]
+    kinds = sorted({str(ref.get("kind", "")) for _, ref in references})
+    if not references:
+        return None
+    if len(kinds) > 1 or kinds[0] not in _KINDS:
+        at = f"{references[0][0].at}.spec.providerConfigRef.kind"
+        report.add(at, f"is not one of {' and '.join(_KINDS)} for all resources")
+        return None
+    sources = sorted({touch.path for touch in pipeline.reads if touch.target == _TARGET})
+    if sources:
+        return _from_field(kinds[0], sources, pipeline, report)
+    names = sorted({str(ref.get("name", "")) for _, ref in references})
+    if len(names) > 1 or not names[0]:
+        at = f"{references[0][0].at}.spec.providerConfigRef.name"
+        report.add(at, "is not one name for all resources")
+        return None
+    return {"kind": kinds[0], "name": names[0]}
+
+
+def _from_field(
+    kind: str, sources: list[str], pipeline: Pipeline, report: Report
+) -> dict[str, str] | None:
+    at = next(touch.at for touch in pipeline.reads if touch.target == _TARGET)
+    if len(sources) > 1:
+        report.add(at, "is not one field for all resources")
+        return None
+    (path,) = sources
+    ours = any(path == each or path.startswith(f"{each}.") for each in _RESERVED)
+    if ours or not _FIELD_PATH.fullmatch(path):
+        report.add(at, "is no field below spec of its own, as a ProviderConfig's name needs")
+        return None
+    return {"kind": kind, "fieldPath": path}
+
+
+def _reference(base: Base) -> Mapping[str, Any] | None:
+    spec = base.body.get("spec")
+    found = spec.get("providerConfigRef") if isinstance(spec, Mapping) else None
+    return found if isinstance(found, Mapping) else None

@@ -1,0 +1,144 @@
+"""What a good blueprint becomes, and what ours become."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from function.contract.strategy import InjectionStrategy
+from function.render import inject
+from reconciler.domain.catalog.blueprint import Source, judge
+from reconciler.domain.catalog.injection import SITES
+from tests.unit.reconciler.domain.catalog import given
+
+ROOT = Path(__file__).parents[5]
+PUBLISHED = sorted(path.stem for path in (ROOT / "xrds" / "blueprints").glob("*.yaml"))
+
+
+def test_a_good_blueprint_becomes_a_manifest() -> None:
+    judgement = given.judged()
+
+    assert judgement.findings == []
+    assert judgement.manifest == {
+        "apiVersion": "provisioning.plexsphere.com/v1alpha1",
+        "kind": "BlueprintVersion",
+        "metadata": {"name": "small-vm-v1alpha1"},
+        "spec": {
+            "slug": "small-vm",
+            "version": "v1alpha1",
+            "injectionStrategy": "cloud-init-user-data",
+            "meshRole": "node",
+            "providerKinds": ["hetzner"],
+            "xr": {
+                "apiVersion": "blueprints.plexsphere.com/v1alpha1",
+                "kind": "XSmallVM",
+                "scope": "Namespaced",
+            },
+            "providerConfig": {"kind": "ProviderConfig", "name": "hetzner"},
+            "parameters": [
+                {"name": "size", "type": "string", "default": "s"},
+                {"name": "disk", "type": "integer", "required": True},
+            ],
+        },
+    }
+
+
+def test_a_name_that_the_xr_gives_becomes_a_field_path() -> None:
+    patch = given.patch("spec.providerConfigRef.name", "spec.providerConfigRef.name")
+
+    judgement = given.judged(composed=given.composition([*given.patches_of_a_machine(), patch]))
+
+    assert judgement.manifest is not None
+    wanted = {"kind": "ProviderConfig", "fieldPath": "spec.providerConfigRef.name"}
+    assert judgement.manifest["spec"]["providerConfig"] == wanted
+
+
+def test_without_a_reference_the_provider_names_it() -> None:
+    base = {"apiVersion": given.NAMESPACED, "kind": "Machine", "spec": {}}
+
+    judgement = given.judged(composed=given.composition(base=base))
+
+    assert judgement.manifest is not None
+    assert "providerConfig" not in judgement.manifest["spec"]
+
+
+def test_standalone_needs_no_bootstrap() -> None:
+    composed = given.composition(given.patches_of_a_machine()[1:])
+
+    judgement = given.judged(told=given.metadata(meshRole="standalone"), composed=composed)
+
+    assert judgement.manifest is not None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "leaf"),
+    [
+        ("helm-values", "helmValues.apiUrl"),
+        ("helm-values", "helmValues.bootstrapToken"),
+        ("helm-values", "helmValues.plexdImage"),
+        ("provider-secret", "providerSecret.bootstrapToken"),
+    ],
+)
+def test_every_leaf_of_a_strategy_must_be_read(strategy: str, leaf: str) -> None:
+    judgement = given.judged(told=given.metadata(injectionStrategy=strategy))
+
+    path = f"spec.parameters.{leaf}"
+    told = given.told(judgement)
+    assert any(f"reads {path} nowhere" in each for each in told)
+    assert any(f"does not declare {path} as a string" in each for each in told)
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "xrd.yaml", "composition.yaml"])
+def test_a_missing_file_is_named(name: str) -> None:
+    whole = given.source()
+    files = {key: content for key, content in whole.files.items() if key != name}
+
+    judgement = judge(Source(slug=whole.slug, folder=whole.folder, files=files))
+
+    assert given.told(judgement) == [f"{name}: is missing"]
+
+
+def test_the_sites_are_those_that_the_renderer_writes() -> None:
+    sites = {site for strategy in InjectionStrategy for site in SITES[strategy]}
+
+    assert sites == set(inject.STICKY)
+
+
+@pytest.mark.parametrize("slug", PUBLISHED)
+def test_a_published_blueprint_is_what_its_import_gives(slug: str) -> None:
+    manifest = yaml.safe_load((ROOT / "example/published" / slug / "blueprint.yaml").read_text())
+    spec = manifest["spec"]
+    told = {
+        "slug": slug,
+        "displayName": slug,
+        "description": "",
+        "parameterSchema": {"parameters": spec["parameters"]},
+        **{key: spec[key] for key in ("version", "providerKinds", "injectionStrategy", "meshRole")},
+    }
+
+    judgement = judge(
+        Source(
+            slug=slug,
+            folder=slug,
+            files={
+                "metadata.json": json.dumps(told).encode(),
+                "xrd.yaml": (ROOT / "xrds/blueprints" / f"{slug}.yaml").read_bytes(),
+                "composition.yaml": (
+                    ROOT / "compositions/blueprints" / f"{slug}.yaml"
+                ).read_bytes(),
+            },
+        )
+    )
+
+    assert judgement.findings == []
+    assert judgement.manifest == manifest
+
+
+@pytest.mark.parametrize("slug", PUBLISHED)
+def test_a_published_definition_is_held(slug: str) -> None:
+    definition = yaml.safe_load((ROOT / "xrds/blueprints" / f"{slug}.yaml").read_text())
+
+    assert definition["metadata"]["labels"] == {"provisioning.plexsphere.com/hold": "true"}
