@@ -49,6 +49,7 @@ test: prepare
 	$(BIN)/pytest -q
 
 test-long: test
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile
 
 # One node from Git to Ready and back; DELETE=background or foreground.
 demo: venv

@@ -66,7 +66,9 @@ def _held(live: Raw) -> bool:
 
 def _marked(base: Raw, name: str | None) -> dict[str, Any]:
     manifest = deepcopy(dict(base))
-    head = {**({} if name is None else {"name": name}), **metadata(manifest)}
+    head = dict(metadata(manifest))
+    if name is not None:
+        head["name"] = head.get("name") or name
     head["labels"] = {**mapping(head.get("labels")), names.LABEL_HOLD: "true"}
     return {**manifest, "metadata": head}
 
