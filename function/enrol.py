@@ -21,8 +21,9 @@ from function.compose.enrol_input import (
 )
 from function.compose.enrolled import Enrolled
 from function.compose.facts import Facts
-from function.compose.raw import mapping, metadata
+from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
+from function.contract.errors import ContractError
 
 KIND: Final = "Enrol"
 
@@ -34,6 +35,9 @@ def answer(request: Request) -> Answer:
         ContractError: The step's input is unreadable.
     """
     step = reading.parsed(EnrolInput, request.step, "input")
+    if any(_is_record(request.desired, name) for name in request.desired):
+        # This step would drain what the other one enrolled.
+        raise ContractError(field="input", rule="must be the only Enrol step of its pipeline")
     enrolled = {one.name: one for one in _enrolled(step, request)}
     facts = {name: one.facts() for name, one in enrolled.items()}
     present = {name: found for name, found in facts.items() if found is not None}
@@ -105,9 +109,12 @@ def _recorded(request: Request) -> set[str]:
     return {
         name.removeprefix(RECORD_PREFIX)
         for name in request.resources
-        if name.startswith(RECORD_PREFIX)
-        and request.resources[name].get("kind") == names.RECORD_KIND
+        if _is_record(request.resources, name)
     }
+
+
+def _is_record(objects: Mapping[str, Raw], name: str) -> bool:
+    return name.startswith(RECORD_PREFIX) and objects[name].get("kind") == names.RECORD_KIND
 
 
 def _composed(one: Enrolled, facts: Facts, outcome: Outcome) -> dict[str, Composed | None]:

@@ -66,6 +66,9 @@ def born(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str,
     target = _target(facts)
     given = target.given or {}
     manifest = deepcopy(dict(given))
+    known = sight.known(facts)
+    if _what(given) != (names.group_of(known.api_version), known.kind):
+        raise _other_kind(facts)
     _mark(facts, manifest, None)
     if accepted.mesh_role is MeshRole.NODE:
         material = bootstrap.material(facts, accepted, enrolment)
@@ -102,14 +105,18 @@ def _sticky(facts: Facts, live: Raw, given: Raw) -> dict[str, Any]:
     stamp = sight.stamped_generation(facts)
     if facts.status.accepted is not None or _marked(live):
         if _what(given) != _what(live):
-            # Crossplane would leave the machine running outside of every reference.
-            rule = "must stay of the kind that it is"
-            raise ContractError(field=facts.resource, rule=rule, reason=Reason.IMMUTABLE)
+            raise _other_kind(facts)
         _mark(facts, manifest, stamp)
     if stamp is not None:
         for path, value in _carried(facts, live).items():
             fieldpath.write(manifest, path, value)
     return manifest
+
+
+def _other_kind(facts: Facts) -> ContractError:
+    """Crossplane would leave the machine running outside of every reference."""
+    rule = "must stay of the kind that its record names"
+    return ContractError(field=facts.resource, rule=rule, reason=Reason.IMMUTABLE)
 
 
 def _carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
@@ -119,10 +126,12 @@ def _carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
     would be taken away under a running machine.
     """
     carried: dict[fieldpath.Path, str] = {}
+    noted = mapping(metadata(live).get("annotations")).get(names.ANNOTATION_BOOTSTRAP_PATHS)
     for name in _fields(facts):
         path = _place(facts, name)
         value = None if path is None else fieldpath.read(live, path)
-        if path is None or not isinstance(value, str) or not value:
+        moved = noted is not None and noted != _noted(facts)
+        if path is None or moved or not isinstance(value, str) or not value:
             where = f"input.resources.paths.{name}"
             rule = "must lead to where the bootstrap is, which stays where it was put"
             raise ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE)
@@ -159,9 +168,18 @@ def _mark(facts: Facts, manifest: dict[str, Any], stamp: int | None) -> None:
     labels = {names.LABEL_HOLD: "true", names.LABEL_RECORD: facts.record_name}
     head["labels"] = {**mapping(head.get("labels")), **labels}
     if stamp is not None:
-        note = {names.ANNOTATION_GENERATION: str(stamp)}
+        note = {
+            names.ANNOTATION_GENERATION: str(stamp),
+            names.ANNOTATION_BOOTSTRAP_PATHS: _noted(facts),
+        }
         head["annotations"] = {**mapping(head.get("annotations")), **note}
     manifest["metadata"] = head
+
+
+def _noted(facts: Facts) -> str:
+    """Return where the bootstrap is, as the resource says it for later runs."""
+    found = (_place(facts, name) for name in _fields(facts))
+    return ",".join(fieldpath.show(path) for path in found if path is not None)
 
 
 def _what(raw: Raw) -> tuple[str, object]:

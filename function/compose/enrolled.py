@@ -69,6 +69,9 @@ class Enrolled:
         accepted = None if record is None else record.status.accepted
         if accepted is not None and isinstance(declared, Declaration):
             declared = _unchanged(declared, accepted)
+        sought = self._lookup(pipeline.REQUIRE_SUBSTRATE)
+        if sought.raw is not None and self._is_strange(sought.raw):
+            declared, sought = _taken(self.name), Lookup(looked=True)
         try:
             target = self._target(given, live)
         except ContractError as error:
@@ -80,7 +83,7 @@ class Enrolled:
             blueprint=None,
             record=record,
             substrate=live,
-            sought=self._lookup(pipeline.REQUIRE_SUBSTRATE),
+            sought=sought,
             token=reading.token(self._lookup(pipeline.REQUIRE_TOKEN).raw),
             enrolment=Enrolment(**self.step.enrolment.model_dump(exclude_none=True)),
             preview=self.request.preview and record is None and live is None,
@@ -100,6 +103,23 @@ class Enrolled:
     def _lookup(self, requirement: str) -> Lookup:
         return self.request.lookup(self.scoped(requirement))
 
+    def _is_strange(self, found: Raw) -> bool:
+        """Whether an object of the name that is meant belongs to somebody else."""
+        head = metadata(found)
+        owners = head.get("ownerReferences")
+        controllers = [
+            (mapping(one).get("kind"), mapping(one).get("name"))
+            for one in (owners if isinstance(owners, list) else ())
+            if mapping(one).get("controller") is True
+        ]
+        group = names.group_of(self.xr.api_version)
+        key = {"group": group, "kind": self.xr.kind, "name": self.xr.name}
+        ours = {None, names.record_name(**key, resource=self.name)}
+        labelled = mapping(head.get("labels")).get(names.LABEL_RECORD)
+        return labelled not in ours or any(
+            one != (self.xr.kind, self.xr.name) for one in controllers
+        )
+
     def _declared(self) -> Declaration | Refusal:
         try:
             return self._resolved()
@@ -109,6 +129,10 @@ class Enrolled:
     def _resolved(self) -> Declaration:
         if self.forgotten:
             rule = f"must name {self.name!r} again; its record deleted by hand drains it instead"
+            if self.name not in self.request.desired:
+                rule = (
+                    f"does not name {self.name!r} any more, nor does a step compose it: it drains"
+                )
             raise ContractError(field="input.resources", rule=rule)
         if self.excess:
             rule = f"must mean at most {RESOURCES_MAX} resources"
@@ -181,6 +205,11 @@ class Enrolled:
             terminal=(),
             siblings=self.siblings,
         )
+
+
+def _taken(name: str) -> Refusal:
+    rule = "has the name of an object that belongs to another composite"
+    return Refusal(error=ContractError(field=name, rule=rule))
 
 
 def _unnamed(given: Raw) -> bool:

@@ -84,10 +84,9 @@ _TERMINAL: Final = ((ConditionType.PROVISIONING_FAILED, "True"),)
 def _siblings(facts: Facts) -> list[dict[str, Any]]:
     if facts.target is None:
         return []
-    found = list(facts.target.siblings)
-    if isinstance(facts.declared, Refusal):
-        # What is refused changes nothing, so the record lets go of none.
-        found += [one for one in _listed(facts) if one not in found]
+    # What is refused changes nothing, so the record lets go of none.
+    found = _listed(facts) if isinstance(facts.declared, Refusal) else []
+    found += [one for one in facts.target.siblings if one not in found]
     return [wire(sibling) for sibling in found[: PROTECTED_MAX - 1]]
 
 

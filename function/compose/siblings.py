@@ -42,13 +42,15 @@ def composed(
         holders: By sibling: the resources that hold it.
     """
     made: dict[str, Composed | None] = {}
-    for name, facts in holders.items():
+    for name, holding in holders.items():
+        facts = tuple(holding)
         given, live = request.desired.get(name), request.resources.get(name)
         wanted = any(_holds(one) for one in facts)
         if live is not None and (wanted or _held(live)):
             base = owned.last_applied(request.whole.get(name, live)) if given is None else given
             made[name] = Composed(manifest=_marked(base, None), ready=None)
-        elif live is None and given is not None:
+        elif live is None and given is not None and facts:
+            # Without anybody to hold it yet, a machine may be waiting for it to be there.
             fresh = Composed(manifest=_marked(given, _own_name(xr, name)), ready=None)
             made[name] = fresh if wanted else None
     return made

@@ -62,7 +62,7 @@ def reference(facts: Facts) -> SubstrateReference | None:
     if shown is not None:
         return shown
     name = facts.status.xr_name
-    if facts.record is not None:
+    if facts.record is not None and not _outlived(facts):
         entries = facts.recorded.get("substrate")
         for entry in entries[:1] if isinstance(entries, list) else ():
             written = reading.readable(SubstrateReference, entry)
@@ -75,6 +75,15 @@ def reference(facts: Facts) -> SubstrateReference | None:
         return None
     xr = facts.blueprint.xr
     return SubstrateReference(api_version=xr.api_version, kind=xr.kind, name=name)
+
+
+def _outlived(facts: Facts) -> bool:
+    """Whether the record was written by a run that saw an earlier one under its name.
+
+    It acknowledges an absence that nobody asked of it.
+    """
+    absent = facts.status.substrate is SubstrateState.ABSENT
+    return facts.recorded.get("released") is True and not absent
 
 
 def _is_it(facts: Facts, written: SubstrateReference) -> bool:

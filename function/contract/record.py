@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from function.contract.conditions import Condition
-from function.contract.shape import LabelText, ObjectName, Sha256Text, Shape, UrlText, WireText
+from function.contract.shape import LabelText, Later, ObjectName, Sha256, Shape, UrlText, WireText
 from function.contract.strategy import (
     BootstrapState,
     CloudProvider,
@@ -70,11 +70,11 @@ class Declaration(Shape):
 
 
 class SubstrateReference(Shape):
-    """One protected object."""
+    """One protected object, in the record's namespace; without a name: status.xrName."""
 
     api_version: WireText = Field(description="Group and version of the object.")
     kind: WireText = Field(description="Kind of the object.")
-    name: WireText = Field(description="Name in the record's namespace; empty: status.xrName.")
+    name: Later = Field(description="Name of the object; empty: status.xrName.")
 
 
 class ObservedSubstrate(Shape):
@@ -114,7 +114,7 @@ class Enrolment(Shape):
         alias="plexdDownloadURL",
         description="Absolute URL of the agent; may hold {arch}.",
     )
-    plexd_sha256: Annotated[dict[str, Sha256Text], Field(max_length=8)] = Field(
+    plexd_sha256: Annotated[dict[str, Sha256], Field(max_length=8)] = Field(
         default_factory=dict,
         alias="plexdSHA256",
         description="SHA-256 of the agent in lower-case hex, by architecture.",
@@ -172,7 +172,7 @@ class RecordStatus(Shape):
     provisioned_resource_id: WireText | None = Field(
         default=None, alias="provisionedResourceID", description="The aggregate's UUIDv7."
     )
-    xr_name: WireText | None = Field(
+    xr_name: Later | None = Field(
         default=None, description="Name of the substrate, pr-<uuid>; also the node's handle."
     )
     accepted: Declaration | None = Field(

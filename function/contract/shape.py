@@ -20,11 +20,14 @@ ObjectName = Annotated[
     ),
 ]
 
+Later = Annotated[str, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
+"""Name of an object that may still be to come, and is empty until then."""
+
 WireText = Annotated[str, Field(max_length=253)]
 """Names, kinds and ids as other objects hold them; 253 is Kubernetes' longest name."""
 UrlText = Annotated[str, Field(max_length=2048)]
 LabelText = Annotated[str, Field(max_length=256)]
-Sha256Text = Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]{64}$")]
 
 
 class Shape(BaseModel):

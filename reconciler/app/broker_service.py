@@ -7,18 +7,19 @@ Source: seed 000 "Ubiquitous language", seed 001 "RecordDeletionIntent"; design 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from function.contract import names
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.catalog import BlueprintVersionSpec
 from function.contract.conditions import Reason
-from function.contract.record import Declaration, SubstrateReference
+from function.contract.record import SubstrateReference
 from function.contract.strategy import Phase
-from reconciler.domain.broker import admission, ids, provider_config
+from reconciler.app.admission_gate import AdmissionGate
+from reconciler.domain.broker import admission, ids, protection
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     BrokerError,
-    NamespaceNotReadyError,
     RefusedError,
 )
 from reconciler.domain.broker.record_view import RecordView
@@ -30,7 +31,6 @@ from reconciler.ports.broker import (
 from reconciler.ports.cluster import (
     Catalog,
     ManagementCluster,
-    ProjectView,
 )
 from reconciler.ports.common import Clock, IDSource
 
@@ -79,6 +79,7 @@ class Service:
     def __init__(self, ports: ServicePorts, *, cluster_id: ids.ManagementClusterID) -> None:
         self._ports = ports
         self._cluster_id = cluster_id
+        self._gate = AdmissionGate(ports.catalog, ports.cluster)
 
     async def provision(self, view: RecordView) -> Admission:
         """Accept a record's declaration, or say why not.
@@ -132,105 +133,34 @@ class Service:
     async def _accept(
         self, view: RecordView, key: ResourceKey | None, existing: ProvisionedResource | None
     ) -> ProvisionedResource:
-        project = self._project(view)
-        if existing is None and view.controller_uid is None:
-            message = "metadata.ownerReferences: a composite resource must control the record"
-            raise RefusedError(message, reason=Reason.NO_CONTROLLER)
-        if key is None:  # pragma: no cover - _project has refused it
+        if existing is not None:
+            admission.immutable(existing.accepted, view.spec.declaration)
+        blueprint = await self._gate.admit(view, fresh=existing is None)
+        if key is None:  # pragma: no cover - the gate has refused it
             raise AssignmentNotFoundError
-        declaration = view.spec.declaration
         if existing is not None:
-            _immutable(existing.accepted, declaration)
-        blueprint, credential, cloud = self._judge(declaration, project)
-        await self._check_cluster(view, blueprint, existing)
-        await self._check_provider_config(view, blueprint, credential, cloud)
-        await self._hold_namespace(view.namespace, existing)
-        if existing is not None:
-            return await self._ports.repository.update(self._edited(existing, view))
-        created = await self._ports.repository.create(self._new(view, key, blueprint))
+            edited = self._edited(existing, view)
+            return await self._ports.repository.update(edited)
+        fresh = self._new(view, key, blueprint)
+        await self._hold_namespace(view.namespace)
+        created = await self._ports.repository.create(fresh)
         await self.settle_namespace(view.namespace)
         return created
 
-    def _project(self, view: RecordView) -> ProjectView:
-        project_id = view.project_id
-        project = None if project_id is None else self._ports.catalog.project(project_id)
-        if project is None:
-            message = "metadata.namespace: belongs to no Project"
-            raise AssignmentNotFoundError(message)
-        if not project.namespace_ready:
-            message = "metadata.namespace: the Project's namespace is not Ready"
-            raise NamespaceNotReadyError(message)
-        return project
-
-    def _judge(
-        self, declaration: Declaration, project: ProjectView
-    ) -> tuple[BlueprintVersionSpec, CloudCredentialSpec, CloudSpec]:
-        catalog = self._ports.catalog
-        blueprint = declaration.blueprint
-        name = declaration.cloud_credential
-        credential = None if name is None else catalog.credential(name)
-        return admission.judge(
-            declaration,
-            project=project.name,
-            blueprint=None if blueprint is None else catalog.blueprint(blueprint.name),
-            credential=credential,
-            cloud=None if credential is None else catalog.cloud(credential.cloud_ref.name),
-        )
-
-    async def _check_cluster(
-        self,
-        view: RecordView,
-        blueprint: BlueprintVersionSpec,
-        existing: ProvisionedResource | None,
-    ) -> None:
-        reference = SubstrateReference(
-            api_version=blueprint.xr.api_version, kind=blueprint.xr.kind, name=view.name
-        )
-        problem = await self._ports.cluster.definition_problem(reference)
-        if problem is not None:
-            message = f"spec.blueprintRef.name: {problem}"
-            raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
-        if existing is None and not await self._ports.cluster.hold_policies_bound():
-            message = "admission policies: hold and hold-children must exist with Deny bindings"
-            raise RefusedError(message, reason=Reason.HOLD_MISSING)
-
-    async def _check_provider_config(
-        self,
-        view: RecordView,
-        blueprint: BlueprintVersionSpec,
-        credential: CloudCredentialSpec,
-        cloud: CloudSpec,
-    ) -> None:
-        own = view.spec.declaration.cloud_credential or ""
-        manifest = provider_config.manifest(
-            name=provider_config.name(blueprint, cloud, own),
-            namespace=view.namespace,
-            credential_name=own,
-            credential=credential,
-            cloud=cloud,
-        )
-        holder = await self._ports.cluster.provider_config_holder(manifest)
-        if holder is not None and holder != own:
-            message = (
-                f"spec.cloudCredentialRef.name: ProviderConfig {manifest['metadata']['name']!r} "
-                f"belongs to credential {holder!r}"
-            )
-            raise RefusedError(message, reason=Reason.PROVIDER_CONFIG_TAKEN)
-
-    async def _hold_namespace(self, namespace: str, existing: ProvisionedResource | None) -> None:
-        if existing is None:
-            unfinished = await self._ports.repository.list_in_namespace(namespace)
-            await self._ports.cluster.hold_namespace(namespace, records=len(unfinished) + 1)
+    async def _hold_namespace(self, namespace: str) -> None:
+        unfinished = await self._ports.repository.list_in_namespace(namespace)
+        await self._ports.cluster.hold_namespace(namespace, records=len(unfinished) + 1)
 
     def _new(
-        self, view: RecordView, key: ResourceKey, blueprint: BlueprintVersionSpec
+        self, view: RecordView, key: ResourceKey, blueprint: BlueprintVersionSpec | None
     ) -> ProvisionedResource:
         identity = self._ports.ids.provisioned_resource_id()
         declaration = view.spec.declaration
         name = names.xr_name(identity)
-        reference = SubstrateReference(
-            api_version=blueprint.xr.api_version, kind=blueprint.xr.kind, name=name
-        )
+        listed: Sequence[SubstrateReference] = view.spec.substrate
+        if blueprint is not None:
+            xr = blueprint.xr
+            listed = (SubstrateReference(api_version=xr.api_version, kind=xr.kind, name=name),)
         now = self._ports.clock.now()
         return ProvisionedResource(
             id=identity,
@@ -248,7 +178,7 @@ class Service:
             key=key,
             record=view.identity,
             accepted=declaration,
-            protected=(ProtectedObject(reference=reference),),
+            protected=protection.protect(listed, xr_name=name),
             created_at=now,
             updated_at=now,
         )
@@ -260,23 +190,24 @@ class Service:
             phase=Phase.PENDING if existing.may_retry(declared) else existing.phase,
             accepted=declared,
             record=view.identity,
+            protected=_followed(existing, view),
             updated_at=max(self._ports.clock.now(), existing.created_at),
         )
 
 
 def _unchanged(existing: ProvisionedResource, view: RecordView) -> bool:
-    return existing.accepted == view.spec.declaration and existing.record == view.identity
+    same = existing.accepted == view.spec.declaration and existing.record == view.identity
+    return same and _remembers(existing, view)
 
 
-def _immutable(accepted: Declaration, declared: Declaration) -> None:
-    old = accepted.blueprint.name if accepted.blueprint else None
-    new = declared.blueprint.name if declared.blueprint else None
-    if old != new:
-        message = "spec.blueprintRef: is immutable"
-        raise RefusedError(message, reason=Reason.IMMUTABLE)
-    if accepted.provider is not declared.provider:
-        message = "spec.cloudCredentialRef: its Cloud's provider is immutable while it is used"
-        raise RefusedError(message, reason=Reason.IMMUTABLE)
-    if accepted.cloud_credential != declared.cloud_credential:
-        message = "spec.cloudCredentialRef: is immutable"
-        raise RefusedError(message, reason=Reason.IMMUTABLE)
+def _remembers(existing: ProvisionedResource, view: RecordView) -> bool:
+    """Tell whether the aggregate knows everything that its record lists."""
+    known = {item.reference for item in existing.protected}
+    named = [item for item in view.spec.substrate if item.name]
+    return not existing.enrolled or known.issuperset(named)
+
+
+def _followed(existing: ProvisionedResource, view: RecordView) -> tuple[ProtectedObject, ...]:
+    if not existing.enrolled:
+        return existing.protected
+    return protection.follow(existing.protected, view.spec.substrate)

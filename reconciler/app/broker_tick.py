@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from function.contract import names
-from function.contract.conditions import ConditionType, Reason, find
+from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import BootstrapState, Phase
@@ -22,7 +22,9 @@ from reconciler.app import publishing
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.credential_hold import CredentialHold
+from reconciler.app.observing import Observer
 from reconciler.app.publishing import Publisher
+from reconciler.app.sibling_hold import SiblingHold
 from reconciler.app.teardown import Teardown
 from reconciler.domain.broker import audit, events, provider_config, record_view
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
@@ -44,6 +46,10 @@ WAITING_S: Final = 5.0
 """How soon a refusal is judged again that something unwatched may lift (an XRD, a policy);
 changes of what is watched come at once."""
 
+OUTLIVED_S: Final = 5.0
+"""How soon a record is looked at again that a run in flight made of an earlier one: it says
+`released` although nobody asked for that, and the next run writes it anew."""
+
 TRANSIENT: Final = frozenset(
     {
         Reason.PROJECT_NOT_FOUND.value,
@@ -55,6 +61,8 @@ TRANSIENT: Final = frozenset(
         Reason.UNSUPPORTED_BLUEPRINT.value,
         Reason.PROVIDER_CONFIG_TAKEN.value,
         Reason.CREDENTIAL_NOT_ALLOWED.value,
+        Reason.RIGHTS_MISSING.value,
+        Reason.UNSUPPORTED_KIND.value,
     }
 )
 """Refusals that something other than an edit of the declaration can lift."""
@@ -96,6 +104,8 @@ class Tick:
         self._teardown = teardown
         self._enrolment = knobs.enrolment
         self._publisher = Publisher(ports.cluster, ports.clock)
+        self._observer = Observer(ports.nodes, ports.cluster)
+        self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
         self.credentials = CredentialHold(ports.repository, ports.cluster, ports.catalog)
         self._bootstrap = Bootstrap(
             BootstrapPorts(
@@ -123,11 +133,13 @@ class Tick:
             await self._publisher.unreadable(raw, error)
             return None
         if view.paused:
-            if view.terminating:
+            if view.teardown_asked:
                 await self._teardown.close(view)
             return None
-        if view.terminating:
+        if view.teardown_asked:
             return await self._teardown.run(view)
+        if view.spec.released:
+            return OUTLIVED_S
         return await self._converge(view)
 
     async def _converge(self, view: RecordView) -> float | None:
@@ -135,7 +147,8 @@ class Tick:
         resource = admission.resource
         if resource is None:
             return await self._refuse(view, admission)
-        observed, lost = await self._observe(resource, view)
+        observation = await self._observer.look(resource, view)
+        observed, lost = observation.seen, observation.lost
         if lost and admission.retried and resource.bootstrap_token_id is not None:
             await self._ports.nodes.deregister(resource.bootstrap_token_id)
             return 0.0
@@ -148,41 +161,21 @@ class Tick:
         if entering:
             resource = await self._enter(resource, decision.phase, view)
         facts = await self._facts(resource, view, admission, why)
-        await self._publisher.publish(view, replace(facts, stall=_LOST) if lost else facts)
+        facts = replace(facts, uninjected=observed.uninjected, stall=_LOST if lost else facts.stall)
+        unwritten = await self._publisher.publish(view, facts)
         if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
-        return WAITING_S if why is not None else None
+        _, again = await self._siblings.follow(resource, view)
+        blocked = why is not None or _liftable(admission.refusal)
+        due = (WAITING_S if blocked else None, again, unwritten)
+        return min((delay for delay in due if delay is not None), default=None)
 
     async def _refuse(self, view: RecordView, admission: Admission) -> float | None:
         refusal = admission.refusal
-        final = refusal is not None and refusal.reason not in TRANSIENT
+        final = not _liftable(refusal)
         facts = StatusFacts(resource=None, refusal=refusal, refusal_is_final=final)
         await self._publisher.publish(view, facts)
         return None if final else WAITING_S
-
-    async def _observe(
-        self, resource: ProvisionedResource, view: RecordView
-    ) -> tuple[ObservedXR, bool]:
-        """Return the facts, and whether a substrate was lost under a live node.
-
-        What the function did not see is looked up once it was there: the first run of an
-        XR applied again sees nothing, and a node's substrate may be gone for good.
-        """
-        token = resource.bootstrap_token_id
-        registered = token is not None and await self._ports.nodes.node_registered(token)
-        seen = view.spec.observed
-        exists, ready, lost = seen.exists, seen.ready, False
-        if not seen.exists and resource.phase is not Phase.PENDING:
-            reference = resource.protected[0].reference
-            live = await self._ports.cluster.get_object(reference, view.namespace)
-            exists = live is not None
-            ready = exists and resource.phase in (Phase.ENROLLING, Phase.READY)
-            lost = not exists
-        lost = registered and not exists and (lost or _was_lost(view))
-        node = registered or not resource.node_expected
-        return ObservedXR(
-            exists=exists, ready=ready, failed=seen.failed, node_registered=node
-        ), lost
 
     async def _enter(
         self, resource: ProvisionedResource, phase: Phase, view: RecordView
@@ -281,9 +274,8 @@ _LOST: Final = Why(
 )
 
 
-def _was_lost(view: RecordView) -> bool:
-    stalled = find(view.status, ConditionType.STALLED)
-    return stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
+def _liftable(refusal: Why | None) -> bool:
+    return refusal is not None and refusal.reason in TRANSIENT
 
 
 def _expired(resource: ProvisionedResource, state: BootstrapState, view: RecordView) -> Why | None:

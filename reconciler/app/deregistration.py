@@ -96,7 +96,9 @@ class Deregistration:
         Raises:
             NodeDeregistrationFailedError: The identity side failed; nothing was touched.
         """
-        if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
+        # A draining record, unlike a terminating one, costs its XR's breaker tokens by a write.
+        draining = view is not None and not view.terminating
+        if view is not None and not draining and view.status.get("phase") != Phase.DEREGISTERING:
             message = "The node is being taken out of the mesh."
             why = Why(reason=Reason.DEREGISTERING, message=message)
             await self._report.publish(resource, view, why)

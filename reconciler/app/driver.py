@@ -25,6 +25,7 @@ from reconciler.app.work_queue import (
     Key,
     ProjectKey,
     RecordKey,
+    SiblingsKey,
     WorkQueue,
     describe,
 )
@@ -109,7 +110,7 @@ class Driver:
         return len(keys)
 
     async def sweep_records(self) -> int:
-        """Ask for every record, every credential in use and every aggregate without a record.
+        """Ask for every record, credential in use, aggregate without a record, loose sibling.
 
         Returns:
             How many keys were asked for.
@@ -124,6 +125,7 @@ class Driver:
         vanished = [resource for resource in unfinished if not _has_record(records, resource)]
         keys += _credentials(unfinished)
         keys += [AggregateKey(id=str(resource.id)) for resource in vanished]
+        keys += [SiblingsKey(id=str(resource.id)) for resource in await self._unsettled()]
         self._brake(vanished)
         for key in keys:
             self.queue.add(key)
@@ -155,6 +157,8 @@ class Driver:
                 return await self._record(key)
             case AggregateKey():
                 return await self._aggregate(key)
+            case SiblingsKey():
+                return await self._teardown.part(ids.ProvisionedResourceID(UUID(key.id)))
             case CredentialKey():
                 await self._tick.credentials.settle(key.namespace, key.credential)
                 return None
@@ -166,7 +170,17 @@ class Driver:
         for resource in await self._repository.list_in_namespace(key.namespace):
             if resource.record.name == key.name:
                 self.queue.add(AggregateKey(id=str(resource.id)))
+        for resource in await self._unsettled():
+            if resource.record.name == key.name and resource.key.namespace == key.namespace:
+                self.queue.add(SiblingsKey(id=str(resource.id)))
         return None
+
+    async def _unsettled(self) -> list[ProvisionedResource]:
+        return [
+            resource
+            for resource in await self._repository.list_unsettled()
+            if resource.management_cluster_id == self._cluster_id
+        ]
 
     def _brake(self, vanished: Sequence[ProvisionedResource]) -> None:
         """Freeze when records vanished in numbers: that is a lost cluster, not a deletion."""

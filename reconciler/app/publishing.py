@@ -7,7 +7,7 @@ here: the wording of conditions (`domain.broker.verdicts`).
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
@@ -27,6 +27,10 @@ from reconciler.ports.cluster import (
 )
 from reconciler.ports.common import Clock
 
+PATIENCE_S: Final = 5.0
+"""How long a passing phase of an enrolled resource goes unwritten: longer than a fast cloud's
+boot, and no longer than a person waits for an answer. Its Event comes at once."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -37,16 +41,28 @@ class Publisher:
         self._cluster = cluster
         self._clock = clock
 
-    async def publish(self, view: RecordView, facts: StatusFacts) -> None:
+    async def publish(self, view: RecordView, facts: StatusFacts) -> float | None:
         """Write a record's status if it differs from what the record shows.
+
+        Of several resources of one XR, what may wait is written once their phase has
+        lasted a while: most pass on to Ready before.
+
+        Returns:
+            Seconds after which to write; None when nothing is left to write.
 
         Idempotency: equal facts give an equal status, which is not written.
         """
-        rendered = status.render(
-            view.status, facts, generation=view.generation, now=self._clock.now()
-        )
-        if not _says_the_same(view.status, rendered):
-            await self._cluster.write_status(view.raw, rendered)
+        now = self._clock.now()
+        rendered = status.render(view.status, facts, generation=view.generation, now=now)
+        if _says_the_same(view.status, rendered):
+            return None
+        resource = facts.resource
+        if resource is not None and resource.enrolled and status.may_wait(view.status, rendered):
+            patience = PATIENCE_S - (now - resource.updated_at).total_seconds()
+            if patience > 0:
+                return patience
+        await self._cluster.write_status(view.raw, rendered)
+        return None
 
     async def unreadable(self, raw: dict[str, Any], error: ContractError) -> None:
         """Say on a record that its spec has not the contract's shape."""

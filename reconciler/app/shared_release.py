@@ -54,10 +54,13 @@ class SharedRelease:
         namespace = resource.key.namespace
         others = await self._repository.list_in_namespace(namespace)
         credential = resource.accepted.cloud_credential
-        if not any(other.accepted.cloud_credential == credential for other in others):
+        users = [item for item in others if item.accepted.cloud_credential == credential]
+        referred = None
+        # Enrolled resources use their author's ProviderConfig and not ours.
+        if not resource.enrolled and all(user.enrolled for user in users):
             referred = await self._release_provider_config(resource, named)
-            if credential is not None:
-                await self._credentials.settle(namespace, credential, referred=referred)
+        if credential is not None and (not users or referred is not None):
+            await self._credentials.settle(namespace, credential, referred=referred)
         await self._service.settle_namespace(namespace)
 
     async def _release_provider_config(

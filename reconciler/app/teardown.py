@@ -20,19 +20,22 @@ from reconciler.app.broker_service import Service
 from reconciler.app.deregistration import Deregistration
 from reconciler.app.publishing import Publisher
 from reconciler.app.shared_release import SharedRelease
+from reconciler.app.sibling_hold import SiblingHold
 from reconciler.app.teardown_report import TeardownReport
-from reconciler.domain.broker import audit, events
+from reconciler.domain.broker import audit, events, ids, protection
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.release import (
+    Farewell,
     Fence,
     FenceFacts,
     Release,
+    next_farewell,
     next_fence,
     next_release,
 )
 from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
-from reconciler.domain.broker.verdicts import Why
+from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
     BrokerRepository,
     NodeDeregistrar,
@@ -43,6 +46,7 @@ from reconciler.ports.cluster import (
     KindNotServedError,
     LiveObject,
     ManagementCluster,
+    NotAllowedError,
 )
 from reconciler.ports.common import Clock
 
@@ -70,29 +74,30 @@ class Teardown:
         self._deregistration = Deregistration(
             ports.repository, ports.nodes, ports.clock, self._report
         )
+        self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
         self._shared = SharedRelease(ports.repository, ports.cluster, service, ports.catalog)
 
     async def run(self, view: RecordView) -> float | None:
-        """Do one step for a terminating record.
+        """Do one step for a record that terminates or is drained.
 
         Returns:
             Seconds after which to come back; None when a change will come by itself.
 
         Idempotency: every step reads live and repeats safely.
         """
-        if not view.finalizer:
+        if view.terminating and not view.finalizer:
             return None
         resource = await self._find(view)
         if resource is None:
-            await self._ports.cluster.remove_finalizer(view.raw)
+            await self._unknown(view)
             return None
         try:
             return await self._step(resource, view)
-        except KindNotServedError as error:
+        except (KindNotServedError, NotAllowedError) as error:
             stored = await self._ports.repository.get(resource.id)
-            await self._report.publish(
-                stored, view, Why(reason=Reason.KIND_NOT_SERVED, message=str(error))
-            )
+            served = isinstance(error, NotAllowedError)
+            reason = Reason.RIGHTS_MISSING if served else Reason.KIND_NOT_SERVED
+            await self._report.publish(stored, view, Why(reason=reason, message=str(error)))
             return waiting.POLL_MAX_S
 
     async def close(self, view: RecordView) -> None:
@@ -132,6 +137,22 @@ class Teardown:
                 return waiting.POLL_MAX_S
         return await self._step(resource, None)
 
+    async def part(self, resource_id: ids.ProvisionedResourceID) -> float | None:
+        """Look after the siblings of an aggregate that is Deleted.
+
+        Returns:
+            Seconds after which to come back; None when all are settled.
+        """
+        _, again = await self._siblings.part(await self._ports.repository.get(resource_id))
+        return again
+
+    async def _unknown(self, view: RecordView) -> None:
+        """Let go of a record that was never accepted: nothing of ours is behind it."""
+        if next_farewell(terminating=view.terminating) is Farewell.TAKE_FINALIZER_OFF:
+            await self._ports.cluster.remove_finalizer(view.raw)
+        else:
+            await self._publisher.publish(view, StatusFacts(resource=None, substrate_absent=True))
+
     async def _find(self, view: RecordView) -> ProvisionedResource | None:
         repository = self._ports.repository
         resource = await repository.find_by_record(view.uid)
@@ -149,6 +170,8 @@ class Teardown:
         live = await self._ports.cluster.get_object(
             resource.protected[0].reference, resource.key.namespace
         )
+        if live is not None and not protection.is_ours(live.controller, resource.accepted.xr):
+            live = None
         fence = Fence.PASSED if live is not None else await self._fence(resource, view)
         present = live is not None or fence is not Fence.PASSED
         observed = await self._observe(resource, present=present)
@@ -242,18 +265,24 @@ class Teardown:
         )
         if known == seen:
             return resource
-        changed = replace(resource, protected=(seen,), updated_at=self._now(resource))
+        protected = (seen, *resource.protected[1:])
+        changed = replace(resource, protected=protected, updated_at=self._now(resource))
         return await self._ports.repository.update(changed)
 
     async def _finish(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
         """Let the record go; nobody would see a last status, and each costs the XR tokens."""
+        listed = () if view is None else view.spec.substrate
+        resource, again = await self._siblings.part(resource, listed=listed)
         await self._shared.release(
             resource, named=None if view is None else publishing.provider_config_of(view)
         )
         if view is None:
-            return None
+            return again
         secret = names.token_secret_name(view.name, resource.generation)
         await self._ports.cluster.delete_token_secret(view.namespace, secret)
+        if next_farewell(terminating=view.terminating) is Farewell.AWAIT_FUNCTION:
+            await self._report.publish(resource, view, None, absent=True)
+            return None
         await self._ports.cluster.remove_finalizer(view.raw)
         return None
 

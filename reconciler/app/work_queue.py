@@ -36,6 +36,13 @@ class AggregateKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SiblingsKey:
+    """The siblings of an aggregate that is Deleted, by its id's canonical text."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectKey:
     """A Project object."""
 
@@ -50,7 +57,7 @@ class CredentialKey:
     credential: str
 
 
-Key = RecordKey | AggregateKey | ProjectKey | CredentialKey
+Key = RecordKey | AggregateKey | SiblingsKey | ProjectKey | CredentialKey
 Work = Callable[[Key], Awaitable[float | None]]
 """Does one key; returns seconds after which to come back, or None to wait for a change."""
 

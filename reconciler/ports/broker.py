@@ -73,6 +73,10 @@ class BrokerRepository(Protocol):
         """Return every aggregate of a namespace that is not Deleted, oldest first."""
         ...
 
+    async def list_unsettled(self) -> Sequence[ProvisionedResource]:
+        """Return every Deleted aggregate with a sibling that is not settled, oldest first."""
+        ...
+
     async def update(
         self,
         resource: ProvisionedResource,

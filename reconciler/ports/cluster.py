@@ -6,6 +6,7 @@ and nodes (`ports.broker`). Source: seed 000 "Ports"; design §5 "Kubernetes".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,13 +58,27 @@ class KindNotServedError(Exception):
     """A kind is not served, so that an object of it can be called neither there nor gone."""
 
 
+class NotAllowedError(Exception):
+    """The broker may not do to an object what its teardown takes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveObject:
-    """What a live GET of an object said."""
+    """What a live GET of an object said.
+
+    Attributes:
+        uid: Its uid.
+        terminating: It has a deletionTimestamp.
+        released: It carries the released annotation.
+        held: It carries the hold label.
+        controller: Its controlling owner; None without one.
+    """
 
     uid: str
     terminating: bool
     released: bool
+    held: bool = False
+    controller: XRReference | None = None
 
 
 class ManagementCluster(Protocol):
@@ -74,7 +89,19 @@ class ManagementCluster(Protocol):
         ...
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
-        """Say why a composite kind cannot be composed here, or None when it can."""
+        """Say why a kind cannot be composed here, or None when it can."""
+        ...
+
+    async def missing_rights(
+        self, *, api_version: str, kind: str, verbs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return which of some verbs the broker lacks on a kind, in every namespace.
+
+        A right inside one namespace does not count: it would go with that namespace, in the
+        middle of a teardown. All of them are lacking where the kind is not served.
+
+        What was allowed is believed for a few minutes; what was not is asked again.
+        """
         ...
 
     async def hold_namespace(self, namespace: str, *, records: int) -> None:
@@ -155,6 +182,7 @@ class ManagementCluster(Protocol):
 
         Raises:
             KindNotServedError: Its kind is not served.
+            NotAllowedError: The broker may not read it.
         """
         ...
 
@@ -163,13 +191,34 @@ class ManagementCluster(Protocol):
 
         Raises:
             StaleAggregateError: The object is gone, or another one has its name.
+            NotAllowedError: The broker may not change it.
+        """
+        ...
+
+    async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        """Take the hold label off, with the uid as precondition; absent is success.
+
+        Raises:
+            NotAllowedError: The broker may not change it.
+
+        Idempotency: an object without the label is not written by the API server.
         """
         ...
 
     async def delete_object(
-        self, reference: SubstrateReference, namespace: str, *, uid: str
+        self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool = True
     ) -> None:
-        """Delete in the foreground with the uid as precondition; absent is success."""
+        """Delete with the uid as precondition; absent is success.
+
+        Args:
+            reference: What to delete.
+            namespace: Where it is.
+            uid: Another object under its name stays.
+            foreground: It goes after what is below it; otherwise at once.
+
+        Raises:
+            NotAllowedError: The broker may not delete it.
+        """
         ...
 
     async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:

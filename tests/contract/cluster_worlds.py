@@ -92,7 +92,9 @@ class ClusterWorld(Protocol):
         """Return what stands under a record's name."""
         ...
 
-    def compose(self, reference: SubstrateReference, **state: Any) -> str:
+    def compose(
+        self, reference: SubstrateReference, *, controller: XRReference | None = None, **state: Any
+    ) -> str:
         """Make a substrate, `terminating` or not, and return its uid."""
         ...
 
@@ -198,8 +200,10 @@ class MemoryWorld:
             (names.API_VERSION, XR[1]): True,
             (PROVIDER_API, "ProviderConfig"): True,
             (external_secret.API_VERSION, external_secret.KIND): True,
+            ("v1", "ConfigMap"): True,
         }
-        self.fake = InMemoryManagementCluster(kinds=kinds, xr=GONE)
+        forbidden = {("v1", "ConfigMap", verb) for verb in ("get", "patch", "delete")}
+        self.fake = InMemoryManagementCluster(kinds=kinds, forbidden=forbidden, xr=GONE)
         self.cluster: ManagementCluster = self.fake
         self.namespace = f"contract-{uuid4().hex[:8]}"
 
@@ -215,9 +219,11 @@ class MemoryWorld:
     def live_record(self, record: Object) -> Object | None:
         return copy.deepcopy(self.fake.records[self.namespace, record["metadata"]["name"]])
 
-    def compose(self, reference: SubstrateReference, **state: Any) -> str:
+    def compose(
+        self, reference: SubstrateReference, *, controller: XRReference | None = None, **state: Any
+    ) -> str:
         uid = str(uuid4())
-        self.fake.compose(reference, uid=uid)
+        self.fake.compose(reference, uid=uid, controller=controller)
         self._change(reference, **state)
         return uid
 
@@ -320,8 +326,13 @@ class RealWorld:
     def live_record(self, record: Object) -> Object | None:
         return self._found(f"{self.all(RECORD)}/{record['metadata']['name']}")
 
-    def compose(self, reference: SubstrateReference, **state: Any) -> str:
+    def compose(
+        self, reference: SubstrateReference, *, controller: XRReference | None = None, **state: Any
+    ) -> str:
         metadata: Object = {"name": reference.name, "labels": held()}
+        if controller is not None:
+            owner = controller.model_dump(by_alias=True)
+            metadata["ownerReferences"] = [{**owner, "controller": True}]
         return str(self._make(VM, metadata, **state)["metadata"]["uid"])
 
     def remove(self, reference: SubstrateReference) -> None:
@@ -337,6 +348,8 @@ class RealWorld:
             uid=metadata["uid"],
             terminating="deletionTimestamp" in metadata,
             released=released == "true",
+            held=(metadata.get("labels") or {}).get(names.LABEL_HOLD) == "true",
+            controller=_controller(metadata),
         )
 
     def new_xr(
@@ -535,6 +548,15 @@ def _record(namespace: str, name: str) -> Object:
 def _xr(uid: str, name: str = "") -> XRReference:
     name = name or f"web-{uuid4().hex[:10]}"
     return XRReference(api_version=names.API_VERSION, kind=names.XR_KIND, name=name, uid=uid)
+
+
+def _controller(metadata: Object) -> XRReference | None:
+    for owner in metadata.get("ownerReferences") or []:
+        if owner.get("controller"):
+            return XRReference.model_validate(
+                {key: owner[key] for key in ("apiVersion", "kind", "name", "uid")}
+            )
+    return None
 
 
 def _ok(answer: Answer) -> Answer:

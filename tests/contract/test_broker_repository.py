@@ -41,7 +41,7 @@ class TestCreating:
         resource = aggregate(
             protected=(
                 ProtectedObject(reference=reference, uid="uid-1"),
-                ProtectedObject(reference=reference),
+                ProtectedObject(reference=reference, sibling=True),
             )
         )
 
@@ -375,3 +375,27 @@ class TestAudit:
 
         assert stored.protected == protected
         assert (await world.repository.get(resource.id)).protected == protected
+
+
+class TestSiblings:
+    async def _deleted(self, world: World, name: str, *, released: bool) -> ProvisionedResource:
+        sibling = ProtectedObject(reference=samples.NETWORK, sibling=True, released=released)
+        resource = await world.resource(name)
+        protected = (*resource.protected, sibling)
+        resource = await world.repository.update(replace(resource, protected=protected))
+        assert resource.id not in {item.id for item in await world.repository.list_unsettled()}
+        resource = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+        return await world.repository.update(resource.enter(Phase.DELETED, LATER))
+
+    async def test_a_deleted_aggregate_is_listed_until_its_siblings_are_settled(
+        self, world: World
+    ) -> None:
+        loose = await self._deleted(world, "web-1", released=False)
+        await self._deleted(world, "web-2", released=True)
+
+        listed = await world.repository.list_unsettled()
+        protected = (loose.protected[0], replace(loose.protected[1], released=True))
+        await world.repository.update(replace(loose, protected=protected))
+
+        assert list(listed) == [loose]
+        assert list(await world.repository.list_unsettled()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,11 +11,12 @@ import pytest
 
 from function.contract import names
 from function.contract.catalog import SecretStoreRef, VaultPath
+from function.contract.record import SubstrateReference
 from reconciler.domain.broker import external_secret
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.cluster import KindNotServedError
+from reconciler.ports.cluster import KindNotServedError, NotAllowedError
 from tests.contract.cluster_worlds import (
     FOREIGN_FINALIZER,
     POLICIES,
@@ -494,6 +496,102 @@ class TestSubstrates:
 
         await world.cluster.delete_object(reference(), world.namespace, uid=str(uuid4()))
         await world.cluster.delete_object(unserved, world.namespace, uid=str(uuid4()))
+
+
+class TestSiblings:
+    async def test_the_hold_comes_off_once_and_the_object_stays(self, world: ClusterWorld) -> None:
+        sibling = reference()
+        uid = world.compose(sibling)
+        before = await world.cluster.get_object(sibling, world.namespace)
+
+        await world.cluster.let_go(sibling, world.namespace, uid=uid)
+        await world.cluster.let_go(sibling, world.namespace, uid=uid)
+
+        assert before is not None
+        assert before.held
+        found = await world.cluster.get_object(sibling, world.namespace)
+        assert found == replace(before, held=False)
+        assert world.live(sibling) == found
+
+    async def test_another_under_its_name_keeps_its_hold(self, world: ClusterWorld) -> None:
+        sibling = reference()
+        earlier = world.compose(sibling)
+        world.remove(sibling)
+        world.compose(sibling)
+
+        await world.cluster.let_go(sibling, world.namespace, uid=earlier)
+
+        found = world.live(sibling)
+        assert found is not None
+        assert found.held
+
+    async def test_what_is_gone_needs_no_letting_go(self, world: ClusterWorld) -> None:
+        await world.cluster.let_go(reference(), world.namespace, uid=str(uuid4()))
+
+    async def test_its_controller_is_told(self, world: ClusterWorld) -> None:
+        xr = world.new_xr()
+        owned, orphan = reference(), reference()
+        world.compose(owned, controller=xr)
+        world.compose(orphan)
+
+        found = await world.cluster.get_object(owned, world.namespace)
+        left = await world.cluster.get_object(orphan, world.namespace)
+
+        assert found is not None
+        assert found.controller == xr
+        assert left is not None
+        assert left.controller is None
+
+    async def test_one_goes_in_the_background(self, world: ClusterWorld) -> None:
+        sibling = reference()
+        uid = world.compose(sibling)
+
+        await world.cluster.delete_object(sibling, world.namespace, uid=uid, foreground=False)
+
+        assert world.live(sibling) is None
+
+
+class TestRights:
+    VERBS = ("get", "patch", "delete")
+
+    async def test_what_teardown_takes_is_there(self, world: ClusterWorld) -> None:
+        known = reference()
+
+        missing = await world.cluster.missing_rights(
+            api_version=known.api_version, kind=known.kind, verbs=self.VERBS
+        )
+
+        assert missing == ()
+
+    async def test_what_is_lacking_is_named(self, world: ClusterWorld) -> None:
+        missing = await world.cluster.missing_rights(
+            api_version="v1", kind="ConfigMap", verbs=self.VERBS
+        )
+
+        assert missing == self.VERBS
+
+    @pytest.mark.parametrize("changes", UNSERVED)
+    async def test_on_what_is_not_served_there_are_none(
+        self, world: ClusterWorld, changes: dict[str, str]
+    ) -> None:
+        unserved = reference().model_copy(update=changes)
+
+        missing = await world.cluster.missing_rights(
+            api_version=unserved.api_version, kind=unserved.kind, verbs=self.VERBS
+        )
+
+        assert missing == self.VERBS
+
+    async def test_a_lack_of_them_is_told_apart(self, world: ClusterWorld) -> None:
+        forbidden = SubstrateReference(api_version="v1", kind="ConfigMap", name="any")
+
+        with pytest.raises(NotAllowedError):
+            await world.cluster.get_object(forbidden, world.namespace)
+
+    async def test_a_kind_of_the_core_group_is_no_problem(self, world: ClusterWorld) -> None:
+        core = SubstrateReference(api_version="v1", kind="ConfigMap", name="any")
+
+        assert await world.cluster.definition_problem(core) is None
 
 
 class TestStatus:

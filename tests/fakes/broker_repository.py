@@ -66,6 +66,15 @@ class InMemoryBrokerRepository:
     async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
         return [item for item in await self.list_unfinished() if item.key.namespace == namespace]
 
+    async def list_unsettled(self) -> Sequence[ProvisionedResource]:
+        unsettled = [
+            item
+            for item in self.store.resources.values()
+            if item.phase is Phase.DELETED
+            and any(part.sibling and not part.released for part in item.protected)
+        ]
+        return sorted(unsettled, key=lambda item: (item.created_at, item.id))
+
     async def update(
         self,
         resource: ProvisionedResource,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from reconciler.domain.broker.external_secret import LABEL_MANAGED_BY
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken
-from reconciler.ports.cluster import KindNotServedError, LiveObject
+from reconciler.ports.cluster import KindNotServedError, LiveObject, NotAllowedError
 
 Kind = tuple[str, str]
 Ref = tuple[str, str, str]
@@ -37,6 +38,7 @@ class InMemoryManagementCluster:
 
     Attributes:
         kinds: Which kinds are served and whether they are namespaced; None serves all.
+        forbidden: What the broker may not do, as apiVersion, kind and verb.
         xr: What there is to say of an XR that `xrs` does not know.
         xrs: Uid and facts of XRs.
         records: Records by namespace and name, None for a deleted one; one that nobody
@@ -50,6 +52,7 @@ class InMemoryManagementCluster:
     policies: bool = True
     problem: str | None = None
     kinds: dict[Kind, bool] | None = None
+    forbidden: set[tuple[str, str, str]] = field(default_factory=set)
     xr: XRFacts = field(
         default_factory=lambda: XRFacts(
             exists=True, terminating=False, composing_finalizer=True, paused=False
@@ -78,6 +81,13 @@ class InMemoryManagementCluster:
         if namespaced is None:
             return f"{kind} is not served here"
         return self.problem if namespaced else f"{kind} is cluster-scoped"
+
+    async def missing_rights(
+        self, *, api_version: str, kind: str, verbs: Sequence[str]
+    ) -> tuple[str, ...]:
+        if self._namespaced(api_version, kind) is None:
+            return tuple(verbs)
+        return tuple(verb for verb in verbs if (api_version, kind, verb) in self.forbidden)
 
     async def hold_namespace(self, namespace: str, *, records: int) -> None:
         if self.records_in.get(namespace, 0) != records:
@@ -151,10 +161,12 @@ class InMemoryManagementCluster:
         return facts if xr.uid in ("", uid) else GONE
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
+        self._authorize(reference.api_version, reference.kind, "get")
         self._require(reference.api_version, reference.kind)
         return self.objects.get(_ref(reference))
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        self._authorize(reference.api_version, reference.kind, "patch")
         live = self.objects.get(_ref(reference))
         if live is None or live.uid != uid:
             raise StaleAggregateError
@@ -162,13 +174,22 @@ class InMemoryManagementCluster:
             self.objects[_ref(reference)] = replace(live, released=True)
             self.journal.append("release")
 
+    async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        self._authorize(reference.api_version, reference.kind, "patch")
+        live = self.objects.get(_ref(reference))
+        if live is not None and live.uid == uid and live.held:
+            self.objects[_ref(reference)] = replace(live, held=False)
+            self.journal.append(f"let go {reference.kind} {reference.name}")
+
     async def delete_object(
-        self, reference: SubstrateReference, namespace: str, *, uid: str
+        self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool = True
     ) -> None:
+        self._authorize(reference.api_version, reference.kind, "delete")
         live = self.objects.get(_ref(reference))
         if live is not None and live.uid == uid:
             del self.objects[_ref(reference)]
-            self.journal.append("delete substrate")
+            what = "substrate" if foreground else f"{reference.kind} {reference.name}"
+            self.journal.append(f"delete {what}")
 
     async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
         live = self._live(record)
@@ -195,9 +216,17 @@ class InMemoryManagementCluster:
             self.events += fresh
             self.journal.append(f"event {reason}")
 
-    def compose(self, reference: SubstrateReference, *, uid: str = "substrate-1") -> None:
-        """Make the substrate exist, as Crossplane would."""
-        self.objects[_ref(reference)] = LiveObject(uid=uid, terminating=False, released=False)
+    def compose(
+        self,
+        reference: SubstrateReference,
+        *,
+        uid: str = "substrate-1",
+        controller: XRReference | None = None,
+    ) -> None:
+        """Make an object exist, as Crossplane would, with the hold that the function gives it."""
+        self.objects[_ref(reference)] = LiveObject(
+            uid=uid, terminating=False, released=False, held=True, controller=controller
+        )
 
     def drop(self, reference: SubstrateReference) -> None:
         """Make the substrate go, as Crossplane would once it is released."""
@@ -217,6 +246,11 @@ class InMemoryManagementCluster:
     def _require(self, api_version: str, kind: str) -> None:
         if self._namespaced(api_version, kind) is None:
             raise KindNotServedError
+
+    def _authorize(self, api_version: str, kind: str, verb: str) -> None:
+        if (api_version, kind, verb) in self.forbidden:
+            message = f"cannot {verb} {kind}: it is forbidden to the reconciler"
+            raise NotAllowedError(message)
 
     def _live(self, record: dict[str, Any]) -> dict[str, Any] | None:
         live = self.records.get(_key(record), record)

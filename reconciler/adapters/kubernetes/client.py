@@ -9,6 +9,7 @@ file and its watch reads lines with a fixed bound.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -170,10 +171,18 @@ class KubernetesClient:
         Raises:
             KubernetesError: 404 when the API server does not serve the kind.
         """
-        root = f"/apis/{api_version}" if group_of(api_version) else f"/api/{api_version}"
+        plural = await self.plural(api_version, kind)
+        return f"{group_path(api_version)}/namespaces/{namespace}/{plural}/{name}"
+
+    async def plural(self, api_version: str, kind: str) -> str:
+        """Return a kind's plural, by discovery.
+
+        Raises:
+            KubernetesError: 404 when the API server does not serve the kind.
+        """
         key = (api_version, kind)
         if key not in self._plurals:
-            listing = await self.request("GET", root)
+            listing = await self.request("GET", group_path(api_version))
             for item in listing.get("resources", []):
                 if "/" not in item["name"]:
                     self._plurals[api_version, item["kind"]] = item["name"]
@@ -181,7 +190,7 @@ class KubernetesClient:
             raise KubernetesError(
                 attempted=f"find {kind} in {api_version}", status=404, reason="NotFound", detail=""
             )
-        return f"{root}/namespaces/{namespace}/{self._plurals[key]}/{name}"
+        return self._plurals[key]
 
     async def _send(
         self,
@@ -193,6 +202,8 @@ class KubernetesClient:
         headers: Mapping[str, str] = _JSON_HEADERS,
         timeout: ClientTimeout,  # noqa: ASYNC109 - handed to the transport, which keeps it
     ) -> Any:
+        if not _PATH.fullmatch(path):
+            raise KubernetesError(attempted=method, status=400, reason="InvalidPath", detail="")
         request = await self._api.param_serialize(
             method,
             path,
@@ -210,6 +221,15 @@ class KubernetesClient:
                 reason=error.reason or "",
                 detail="",
             ) from error
+
+
+_PATH: Final = re.compile(r"(/[A-Za-z0-9][A-Za-z0-9._:-]*)+")
+"""A name out of somebody's manifest must not lead to another object."""
+
+
+def group_path(api_version: str) -> str:
+    """Return the path of a group and version; the core group's is another."""
+    return f"/apis/{api_version}" if group_of(api_version) else f"/api/{api_version}"
 
 
 @contextmanager

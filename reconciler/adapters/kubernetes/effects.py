@@ -14,6 +14,7 @@ from reconciler.adapters.kubernetes.client import (
     KubernetesClient,
     KubernetesError,
     Object,
+    group_path,
 )
 from reconciler.ports.cluster import (
     KindNotServedError,
@@ -63,8 +64,7 @@ class Effects:
         return found
 
     async def _serves(self, api_version: str, kind: str) -> bool:
-        root = "apis" if "/" in api_version else "api"
-        listing = await self._client.get(f"/{root}/{api_version}")
+        listing = await self._client.get(group_path(api_version))
         return any(item["kind"] == kind for item in (listing or {}).get("resources") or [])
 
     async def create(self, collection: str, body: Object) -> bool:
@@ -96,6 +96,13 @@ class Effects:
         await self._client.request(
             "PATCH", path, body=body, query=_QUERY, content_type=content_type, accept=accept
         )
+
+    async def is_stale(self, error: KubernetesError, path: str, uid: str) -> bool:
+        """Tell whether a patch failed for its uid; 422 is also what breaks the schema."""
+        if error.status not in (404, 409, 422):
+            return False
+        live = await self._client.get(path)
+        return live is None or live["metadata"]["uid"] != uid
 
     async def delete(
         self, path: str, *, uid: str | None = None, propagation: str = "Background"

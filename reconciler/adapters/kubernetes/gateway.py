@@ -8,6 +8,7 @@ Source: design §2, §5 "Several replicas and several clusters".
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any, Final
 
 from function.contract import names
@@ -22,6 +23,8 @@ from reconciler.adapters.kubernetes.client import (
 )
 from reconciler.adapters.kubernetes.credentials import CredentialObjects
 from reconciler.adapters.kubernetes.effects import Effects
+from reconciler.adapters.kubernetes.protected import ProtectedObjects
+from reconciler.adapters.kubernetes.rights import Rights
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
@@ -43,14 +46,22 @@ class KubernetesGateway:
         self._client = client
         self._effects = Effects(client)
         self._credentials = CredentialObjects(client)
+        self._protected = ProtectedObjects(client)
+        self._rights = Rights(client)
 
     async def hold_policies_bound(self) -> bool:
         """Tell whether the admission policies exist with a Deny binding each."""
         return await preconditions.policies_bound(self._client)
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
-        """Say why a composite kind cannot be composed here, or None when it can."""
+        """Say why a kind cannot be composed here, or None when it can."""
         return await preconditions.definition_problem(self._client, reference)
+
+    async def missing_rights(
+        self, *, api_version: str, kind: str, verbs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return which verbs we lack on a kind in all namespaces."""
+        return await self._rights.missing(api_version=api_version, kind=kind, verbs=verbs)
 
     async def hold_namespace(self, namespace: str, *, records: int) -> None:
         """Put the hold label and the record count on a namespace; none off at zero."""
@@ -177,41 +188,21 @@ class KubernetesGateway:
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return a protected object by a live GET, or None when it is gone."""
-        found = await self._effects.find_served(manifests.manifest(reference, namespace))
-        if found is None:
-            return None
-        metadata = found["metadata"]
-        annotations = metadata.get("annotations") or {}
-        return LiveObject(
-            uid=metadata["uid"],
-            terminating="deletionTimestamp" in metadata,
-            released=annotations.get(names.ANNOTATION_RELEASED) == "true",
-        )
+        return await self._protected.get(reference, namespace)
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        """Set the released annotation, with the uid as precondition.
+        """Set the released annotation, with the uid as precondition."""
+        await self._protected.release(reference, namespace, uid=uid)
 
-        Raises:
-            StaleAggregateError: The object is gone; another may have its name.
-        """
-        path = await self._effects.path_of(manifests.manifest(reference, namespace))
-        if path is None:
-            raise _stale(reference.kind, reference.name)
-        metadata = {"uid": uid, "annotations": {names.ANNOTATION_RELEASED: "true"}}
-        try:
-            await self._effects.patch(path, {"metadata": metadata}, content_type=MERGE)
-        except KubernetesError as error:
-            if await self._is_stale(error, path, uid):
-                raise _stale(reference.kind, reference.name) from error
-            raise
+    async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        """Take the hold label off, with the uid as precondition; absent is success."""
+        await self._protected.let_go(reference, namespace, uid=uid)
 
     async def delete_object(
-        self, reference: SubstrateReference, namespace: str, *, uid: str
+        self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool = True
     ) -> None:
-        """Delete in the foreground with the uid as precondition; absent is success."""
-        path = await self._effects.path_of(manifests.manifest(reference, namespace))
-        if path is not None:
-            await self._effects.delete(path, uid=uid, propagation="Foreground")
+        """Delete with the uid as precondition; absent is success."""
+        await self._protected.delete(reference, namespace, uid=uid, foreground=foreground)
 
     async def write_status(self, record: Object, status: dict[str, Any]) -> None:
         """Replace a record's status, if the object is still the one that was read.
@@ -228,8 +219,8 @@ class KubernetesGateway:
         try:
             await self._effects.patch(path, patch, content_type=JSON_PATCH)
         except KubernetesError as error:
-            if await self._is_stale(error, _record(record), metadata["uid"]):
-                raise _stale(names.RECORD_KIND, metadata["name"]) from error
+            if await self._effects.is_stale(error, _record(record), metadata["uid"]):
+                raise _stale(metadata["name"]) from error
             raise
 
     async def remove_finalizer(self, record: Object) -> None:
@@ -272,13 +263,6 @@ class KubernetesGateway:
                 if error.status != 404 and _TERMINATING not in error.causes:
                     raise
 
-    async def _is_stale(self, error: KubernetesError, path: str, uid: str) -> bool:
-        """Tell whether a patch failed for its uid; 422 is also what breaks the schema."""
-        if error.status not in (404, 409, 422):
-            return False
-        live = await self._client.get(path)
-        return live is None or live["metadata"]["uid"] != uid
-
 
 def _record(record: Object) -> str:
     metadata = record["metadata"]
@@ -289,6 +273,6 @@ def _secret(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace}/secrets/{name}"
 
 
-def _stale(kind: str, name: str) -> StaleAggregateError:
-    message = f"cannot write {kind} {name!r}: it is not the object that was read"
+def _stale(name: str) -> StaleAggregateError:
+    message = f"cannot write {names.RECORD_KIND} {name!r}: it is not the object that was read"
     return StaleAggregateError(message)

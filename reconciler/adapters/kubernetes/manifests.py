@@ -5,8 +5,11 @@ Belongs here: names and owners as plain dicts. Not here: any call.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from function.contract import names
-from function.contract.record import SubstrateReference
+from function.contract.record import SubstrateReference, XRReference
 from reconciler.adapters.kubernetes.client import Object
 
 
@@ -25,6 +28,19 @@ def manifest(reference: SubstrateReference, namespace: str) -> Object:
     }
 
 
+def controller(found: Object) -> XRReference | None:
+    """Return an object's controlling owner, or None."""
+    for item in found["metadata"].get("ownerReferences") or []:
+        if item.get("controller"):
+            return XRReference(
+                api_version=item["apiVersion"],
+                kind=item["kind"],
+                name=item["name"],
+                uid=item["uid"],
+            )
+    return None
+
+
 def owner(record: Object) -> Object:
     """Return a record as an owner; it blocks nothing."""
     return {
@@ -39,4 +55,9 @@ def credentials_secret(provider_config: Object) -> str | None:
     """Return the Secret that a ProviderConfig of the seeds' shape refers to, or None."""
     credentials = (provider_config.get("spec") or {}).get("credentials") or {}
     name = (credentials.get("secretRef") or {}).get("name")
-    return name if isinstance(name, str) else None
+    known = isinstance(name, str) and _CREDENTIALS.fullmatch(name)
+    return name if known and isinstance(name, str) else None
+
+
+_CREDENTIALS: Final = re.compile(r"cloud-credentials-[0-9a-f]{16}")
+"""What we name them; another Secret is not ours to let go, whatever a ProviderConfig says."""

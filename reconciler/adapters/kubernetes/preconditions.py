@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.client import KubernetesClient, group_path
 
 POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
 _POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -31,13 +31,13 @@ async def policies_bound(client: KubernetesClient) -> bool:
 
 
 async def definition_problem(client: KubernetesClient, reference: SubstrateReference) -> str | None:
-    """Say why a composite kind cannot be composed here, or None when it can."""
+    """Say why a kind cannot be composed here, or None when it can."""
     kind = f"{reference.kind} in {reference.api_version}"
-    listing = await client.get(f"/apis/{reference.api_version}")
+    listing = await client.get(group_path(reference.api_version))
     resources = [] if listing is None else listing.get("resources") or []
     for item in resources:
         if item["kind"] == reference.kind and "/" not in item["name"]:
             if item["namespaced"]:
                 return None
-            return f"its XR kind {kind} is cluster-scoped; a namespaced XR can't compose it"
-    return f"its XR kind {kind} is not served here; is its XRD established?"
+            return f"its kind {kind} is cluster-scoped; a namespaced XR can't compose it"
+    return f"its kind {kind} is not served here; is its definition established?"

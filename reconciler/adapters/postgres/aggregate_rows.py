@@ -70,6 +70,7 @@ def protected(resource: ProvisionedResource) -> list[dict[str, Any]]:
             "uid": item.uid,
             "seen": item.seen,
             "released": item.released,
+            "sibling": item.sibling,
         }
         for item in resource.protected
     ]
@@ -115,12 +116,14 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
 
 def _protected(item: dict[str, Any]) -> ProtectedObject:
     reference = SubstrateReference.model_validate(item["reference"])
-    # Rows of before revision 0030 do not tell what was seen and released.
+    # Rows of before revision 0030 do not tell what was seen and released, and those of before
+    # siblings were known have a substrate alone.
     return ProtectedObject(
         reference=reference,
         uid=item["uid"],
         seen=item.get("seen", False),
         released=item.get("released", False),
+        sibling=item.get("sibling", False),
     )
 
 

@@ -73,6 +73,12 @@ WHERE namespace = $1 AND status <> 'Deleted'
 ORDER BY created_at, id
 """
 
+_LIST_UNSETTLED: LiteralString = f"""
+SELECT {COLUMNS} FROM plexsphere.provisioned_resources
+WHERE status = 'Deleted' AND protected @> '[{{"sibling": true, "released": false}}]'
+ORDER BY created_at, id
+"""
+
 _UPDATE: LiteralString = f"""
 UPDATE plexsphere.provisioned_resources
 SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $7,
@@ -149,6 +155,12 @@ class PostgresBrokerRepository:
         """Return every aggregate of a namespace that is not Deleted, oldest first."""
         with translated("list provisioned resources"):
             rows = await self._pool.fetch(_LIST_IN_NAMESPACE, namespace)
+        return _hydrated(rows)
+
+    async def list_unsettled(self) -> Sequence[ProvisionedResource]:
+        """Return every Deleted aggregate with a sibling that is not settled, oldest first."""
+        with translated("list provisioned resources"):
+            rows = await self._pool.fetch(_LIST_UNSETTLED)
         return _hydrated(rows)
 
     async def update(

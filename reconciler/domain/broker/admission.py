@@ -30,7 +30,7 @@ def judge(
     credential: CloudCredentialSpec | None,
     cloud: CloudSpec | None,
 ) -> tuple[BlueprintVersionSpec, CloudCredentialSpec, CloudSpec]:
-    """Accept a declaration, or say what is wrong with it.
+    """Accept a declaration of a blueprint, or say what is wrong with it.
 
     Args:
         declaration: What the function resolved.
@@ -51,18 +51,88 @@ def judge(
     if blueprint is None:
         message = "spec.blueprintRef.name: no such BlueprintVersion"
         raise BlueprintNotFoundError(message)
-    if credential is None:
-        message = "spec.cloudCredentialRef.name: no such CloudCredential"
-        raise CredentialNotFoundError(message)
-    if project not in credential.projects:
-        message = f"spec.cloudCredentialRef.name: Project {project!r} may not use it"
-        raise RefusedError(message, reason=Reason.CREDENTIAL_NOT_ALLOWED)
-    if cloud is None:
-        message = "spec.cloudCredentialRef.name: its Cloud does not exist"
-        raise CloudNotFoundError(message)
+    named = "spec.cloudCredentialRef.name"
+    credential, cloud = _usable(named, credential, cloud, project=project)
     _consistent(declaration, blueprint, cloud)
     _parameters(declaration, blueprint)
     return blueprint, credential, cloud
+
+
+def judge_enrolled(
+    declaration: Declaration,
+    *,
+    project: str,
+    credential: CloudCredentialSpec | None,
+    cloud: CloudSpec | None,
+) -> None:
+    """Accept a declaration of somebody else's resource (`Enrol`), or say what is wrong.
+
+    Its author has a ProviderConfig of his own, so that a credential is optional.
+
+    Args:
+        declaration: What the function resolved.
+        project: Name of the Project it lies in.
+        credential: The credential it names, or None.
+        cloud: That credential's cloud, or None.
+
+    Raises:
+        BrokerError: The first rule it breaks, naming field and rule.
+    """
+    if declaration.parameters:
+        message = "spec.declaration.parameters: must be empty without a blueprint"
+        raise ParameterValuesInvalidError(message)
+    try:
+        parameters.labels(declaration.labels)
+    except ContractError as error:
+        raise ParameterValuesInvalidError(str(error)) from error
+    if declaration.cloud_credential is None:
+        return
+    named = "input.resources.cloudCredential"
+    _, cloud = _usable(named, credential, cloud, project=project)
+    if cloud.provider is not declaration.provider:
+        message = f"input.resources.provider: must be {cloud.provider}, as its credential's Cloud"
+        raise RefusedError(message, reason=Reason.INVALID_INPUT)
+
+
+def _usable(
+    field: str, credential: CloudCredentialSpec | None, cloud: CloudSpec | None, *, project: str
+) -> tuple[CloudCredentialSpec, CloudSpec]:
+    if credential is None:
+        message = f"{field}: no such CloudCredential"
+        raise CredentialNotFoundError(message)
+    if project not in credential.projects:
+        message = f"{field}: Project {project!r} may not use it"
+        raise RefusedError(message, reason=Reason.CREDENTIAL_NOT_ALLOWED)
+    if cloud is None:
+        message = f"{field}: its Cloud does not exist"
+        raise CloudNotFoundError(message)
+    return credential, cloud
+
+
+def immutable(accepted: Declaration, declared: Declaration) -> None:
+    """Hold an edited declaration to what makes it the same node.
+
+    Raises:
+        RefusedError: It names another blueprint, provider, credential, strategy or role.
+    """
+    old = accepted.blueprint.name if accepted.blueprint else None
+    new = declared.blueprint.name if declared.blueprint else None
+    ours = accepted.blueprint is not None
+    credential = "spec.cloudCredentialRef" if ours else "input.resources.cloudCredential"
+    provider = f"{credential}: its Cloud's provider" if ours else "input.resources.provider:"
+    rules = {
+        "spec.blueprintRef:": old == new,
+        provider: accepted.provider is declared.provider,
+        f"{credential}:": accepted.cloud_credential == declared.cloud_credential,
+        "spec.declaration.injectionStrategy:": (
+            accepted.injection_strategy is declared.injection_strategy
+        ),
+        "spec.declaration.meshRole:": accepted.mesh_role is declared.mesh_role,
+    }
+    for subject, same in rules.items():
+        if not same:
+            message = f"{subject} is immutable while it is used"
+            raise RefusedError(message, reason=Reason.IMMUTABLE)
 
 
 def _consistent(

@@ -1,13 +1,13 @@
 """The status state machine of a ProvisionedResource.
 
-Theory of operation. Each tick gives the current phase and five facts (`ObservedXR`) and
+Theory of operation. Each tick gives the current phase and six facts (`ObservedXR`) and
 gets an action and the next phase. There are two arms and two sinks:
 
     converge  Pending, Provisioning, Enrolling, Ready, and any unknown phase (as Pending)
               failed                     -> Noop,            Failed
               substrate absent           -> Apply,           Pending
               substrate not ready        -> Apply,           Provisioning
-              ready, node not registered -> Apply,           Enrolling
+              ready, node missing (**)   -> Apply,           Enrolling
               ready, node registered     -> Noop,            Ready
     teardown  Deregistering, Deprovisioning
               node registered (*)        -> DeregisterNode,  Deregistering
@@ -16,6 +16,7 @@ gets an action and the next phase. There are two arms and two sinks:
     sinks     Failed, Deleted            -> Noop, the same phase
 
     (*) unless its deregistration was skipped by force-release (docs/decisions/0007)
+    (**) not registered, and the substrate did get a bootstrap (docs/decisions/0009)
 
 Rules in order: the sinks and the teardown arm are chosen by phase alone, because they
 cannot be re-derived from facts; terminal failure is checked before existence and
@@ -58,6 +59,8 @@ class ObservedXR:
             expected. In teardown: a node is still live in the mesh.
         force_released: In teardown: a person gave the node up, so that it holds nothing
             any more. While converging it means nothing.
+        uninjected: The substrate was there before its record and has no bootstrap, so that
+            no node can come of it. In teardown it means nothing.
     """
 
     exists: bool
@@ -65,6 +68,7 @@ class ObservedXR:
     failed: bool
     node_registered: bool
     force_released: bool = False
+    uninjected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,8 @@ def _converge(observed: ObservedXR) -> Decision:
         return _decision(Action.APPLY, Phase.PENDING, "the substrate does not exist yet")
     if not observed.ready:
         return _decision(Action.APPLY, Phase.PROVISIONING, "the substrate is not ready yet")
+    if observed.uninjected:
+        return _decision(Action.NOOP, Phase.READY, "the substrate is ready and takes no bootstrap")
     if not observed.node_registered:
         return _decision(Action.APPLY, Phase.ENROLLING, "the node has not registered yet")
     return _decision(Action.NOOP, Phase.READY, "the substrate is ready and the node registered")

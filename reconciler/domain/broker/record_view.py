@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from function.contract import names
 from function.contract.errors import ContractError
 from function.contract.record import RecordSpec, XRReference
-from reconciler.domain.broker import force_release, ids
+from reconciler.domain.broker import force_release, ids, release
 from reconciler.domain.broker.force_release import ForceRelease
 from reconciler.domain.broker.resource import RecordIdentity, ResourceKey
 from reconciler.domain.broker.verdicts import Why
@@ -48,6 +48,11 @@ class RecordView:
     spec: RecordSpec
     status: dict[str, Any]
     raw: dict[str, Any]
+
+    @property
+    def teardown_asked(self) -> bool:
+        """Whether its teardown is due."""
+        return release.teardown_asked(terminating=self.terminating, drain=self.spec.drain)
 
     @property
     def identity(self) -> RecordIdentity:

@@ -37,6 +37,13 @@ class XRFacts:
     composing_finalizer: bool
     paused: bool
 
+    @property
+    def composing(self) -> bool:
+        """Whether a pipeline run of it may be in flight, or may come."""
+        return self.exists and (
+            not self.terminating or (self.composing_finalizer and not self.paused)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceFacts:
@@ -65,6 +72,28 @@ class Fence(StrEnum):
     AWAIT_FUNCTION = "AwaitFunction"
     AWAIT_CROSSPLANE = "AwaitCrossplane"
     AWAIT_PIPELINE = "AwaitPipeline"
+
+
+@unique
+class Farewell(StrEnum):
+    """What becomes of the record once everything behind it is gone."""
+
+    TAKE_FINALIZER_OFF = "TakeFinalizerOff"
+    AWAIT_FUNCTION = "AwaitFunction"
+
+
+def next_farewell(*, terminating: bool) -> Farewell:
+    """Decide whether a record may go.
+
+    One that is drained (`spec.drain`) terminates only when the function drops it; until
+    then the function would put the finalizer on again.
+    """
+    return Farewell.TAKE_FINALIZER_OFF if terminating else Farewell.AWAIT_FUNCTION
+
+
+def teardown_asked(*, terminating: bool, drain: bool) -> bool:
+    """Tell whether a record asks for its teardown: somebody deletes it, or its step ended it."""
+    return terminating or drain
 
 
 def next_release(xr: XRFacts) -> Release:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from function.contract import names
-from function.contract.record import Declaration, SubstrateReference
+from function.contract.record import Declaration, ObservedSubstrate, SubstrateReference
 from function.contract.strategy import MeshRole, Phase
 from reconciler.domain.broker import ids, phase
 from reconciler.domain.broker.errors import InvalidInputError
@@ -49,19 +49,22 @@ class RecordIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedObject:
-    """One object that teardown must see gone; known before it may be composed.
+    """One object that must outlive the node; known before it may be composed.
 
     Attributes:
         reference: apiVersion, kind and name, in the aggregate's namespace.
         uid: Its uid once it was seen in a teardown; None before.
         seen: It was there once, in any phase.
         released: A teardown let it go; before that, nobody but break-glass may delete it.
+        sibling: It is not the substrate but something beside it, a network or a volume,
+            which may outlive the aggregate.
     """
 
     reference: SubstrateReference
     uid: str | None = None
     seen: bool = False
     released: bool = False
+    sibling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ class ProvisionedResource:
         bootstrap_token_id: The current generation's token; None before issuance.
         generation: Bootstrap generation, 0 before the first token.
         accepted: The declaration as accepted; the function composes from it.
-        protected: The objects whose absence means "substrate gone".
+        protected: The substrate, whose absence means "gone", and then its siblings.
         version: Counts writes; a write names the version it read.
         deletion_requested_at: None until a deletion request was accepted.
         force_released_at: When the node's deregistration was skipped; None when it was not.
@@ -135,6 +138,20 @@ class ProvisionedResource:
         return self.accepted.mesh_role is MeshRole.NODE
 
     @property
+    def enrolled(self) -> bool:
+        """Tell whether its substrate is a resource of somebody else's Composition."""
+        return self.accepted.blueprint is None
+
+    def uninjected(self, seen: ObservedSubstrate, *, exists: bool) -> bool:
+        """Tell whether its substrate was there before its record, and so has no bootstrap.
+
+        Before the first generation nothing of ours can have been injected, unless the
+        substrate says so itself (an aggregate made anew for a node that is there).
+        """
+        fresh = self.generation == 0 and seen.bootstrap_generation is None
+        return self.enrolled and self.node_expected and exists and fresh
+
+    @property
     def machine_phase(self) -> Phase:
         """The phase to decide from: a requested deletion is never anything but teardown."""
         if self.deletion_requested_at is not None and not phase.is_teardown(self.phase):
@@ -162,10 +179,11 @@ class ProvisionedResource:
         its going is told once.
         """
         protected = self.protected
+        substrate, *siblings = protected
         if entered is Phase.PENDING:
-            protected = tuple(ProtectedObject(reference=item.reference) for item in protected)
+            protected = (ProtectedObject(reference=substrate.reference), *siblings)
         elif entered in _PROOF_OF_SUBSTRATE:
-            protected = tuple(replace(item, seen=True) for item in protected)
+            protected = (replace(substrate, seen=True), *siblings)
         return replace(self, phase=entered, protected=protected, updated_at=at)
 
     def may_retry(self, declared: Declaration) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from function.contract.conditions import Verdict
+from function.contract.conditions import ConditionType, Verdict, find
 from function.contract.record import (
     Bootstrap,
     ProviderConfigReference,
@@ -19,7 +19,7 @@ from function.contract.record import (
     SecretRef,
     wire,
 )
-from function.contract.strategy import SubstrateState
+from function.contract.strategy import Phase, SubstrateState
 from reconciler.domain.broker.verdicts import StatusFacts, verdicts
 
 
@@ -36,6 +36,8 @@ def render(
     """
     resource = facts.resource
     body: dict[str, Any] = {}
+    if resource is None and facts.substrate_absent:
+        body["substrate"] = SubstrateState.ABSENT.value
     if resource is not None:
         secret = SecretRef(name=facts.secret_name) if facts.secret_name else None
         config = facts.provider_config
@@ -57,6 +59,28 @@ def render(
         condition(previous, verdict, generation=generation, now=now) for verdict in verdicts(facts)
     ]
     return body
+
+
+def may_wait(previous: Mapping[str, Any], rendered: Mapping[str, Any]) -> bool:
+    """Tell whether a status says nothing that the function or a person must know at once.
+
+    On its way from a substrate to a node a record passes phases within seconds, and each
+    write costs its XR two tokens of Crossplane's breaker, which all resources of one XR
+    share. True only where nothing but that way is told.
+    """
+    moves = previous.get("phase") in _ON_ITS_WAY and rendered.get("phase") in _WITH_SUBSTRATE
+    same = all(previous.get(name) == rendered.get(name) for name in ("accepted", "substrate"))
+    return moves and same and _grave(previous) == _grave(rendered)
+
+
+_WITH_SUBSTRATE: Final = (Phase.PROVISIONING.value, Phase.ENROLLING.value)
+_ON_ITS_WAY: Final = (Phase.PENDING.value, *_WITH_SUBSTRATE)
+_GRAVE: Final = (ConditionType.ADMITTED, ConditionType.STALLED, ConditionType.ORPHANED)
+
+
+def _grave(document: Mapping[str, Any]) -> list[tuple[str, str] | None]:
+    found = (find(document, kind) for kind in _GRAVE)
+    return [None if item is None else (item.status, item.reason) for item in found]
 
 
 def condition(

@@ -39,6 +39,7 @@ class StatusFacts:
         secret_name: The Secret of the current generation, once it exists.
         node: The live node.
         force_release: What became of the wish to skip its deregistration; None without one.
+        uninjected: The substrate was there before its record, so that no node comes of it.
         substrate_absent: The function must drop the substrate.
         provider_config: Name of the ProviderConfig in use.
         enrolment: The knobs the document needs.
@@ -54,6 +55,7 @@ class StatusFacts:
     secret_name: str | None = None
     node: Node | None = None
     force_release: Why | None = None
+    uninjected: bool = False
     substrate_absent: bool = False
     provider_config: str | None = None
     enrolment: Enrolment | None = None
@@ -74,6 +76,8 @@ def verdicts(facts: StatusFacts) -> tuple[Verdict, ...]:
 
 def _ready(facts: StatusFacts) -> Verdict:
     resource = facts.resource
+    if resource is not None and resource.phase is Phase.READY and facts.uninjected:
+        return _yes(Type.READY, Reason.NOT_INJECTED, "The substrate is ready; it is no node.")
     if resource is not None and resource.phase is Phase.READY:
         return _yes(Type.READY, Reason.REGISTERED, "The substrate is ready and enrolled.")
     why = facts.stall or facts.refusal or facts.waiting or _progress(resource)
@@ -127,10 +131,13 @@ def _node_registered(facts: StatusFacts) -> Verdict:
         return _yes(Type.NODE_REGISTERED, Reason.REGISTERED, message)
     resource = facts.resource
     if resource is not None and not resource.node_expected:
-        message = "The blueprint is standalone; no node is expected."
+        message = "It is standalone; no node is expected."
         return _no(Type.NODE_REGISTERED, Reason.NOT_EXPECTED, message)
     if resource is not None and phases.is_teardown(resource.phase):
         return _no(Type.NODE_REGISTERED, Reason.DELETED, "The node is not in the mesh.")
+    if facts.uninjected:
+        message = "It was there before its record and has no bootstrap; made anew, it can enrol."
+        return _no(Type.NODE_REGISTERED, Reason.NOT_INJECTED, message)
     message = "No node has registered yet."
     return _no(Type.NODE_REGISTERED, Reason.WAITING_FOR_REGISTRATION, message)
 

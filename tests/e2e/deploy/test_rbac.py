@@ -87,6 +87,7 @@ NEEDED = [
     *product(["get", "create", "patch"], ["external-secrets.io/externalsecrets"]),
     *product(["get", "create", "patch"], ["/namespaces"]),
     ("create", "/events"),
+    ("create", "authorization.k8s.io/selfsubjectaccessreviews"),
     ("get", POLICIES),
     ("list", BINDINGS),
 ]
@@ -100,7 +101,7 @@ TEMPTING = (
     *("/secrets", "/namespaces", "/events", "/pods", "/pods/exec", "/serviceaccounts/token"),
     *("external-secrets.io/externalsecrets", "coordination.k8s.io/leases"),
     *("rbac.authorization.k8s.io/clusterroles", "authentication.k8s.io/tokenreviews"),
-    "authorization.k8s.io/subjectaccessreviews",
+    *(f"authorization.k8s.io/{kind}reviews" for kind in ("subjectaccess", "selfsubjectaccess")),
 )
 
 

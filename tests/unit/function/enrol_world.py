@@ -60,6 +60,7 @@ class World:
         self.entries = list(entries) or [entry()]
         self.objects: dict[str, Object] = {}
         self.secrets: dict[str, Object] = {}
+        self.elsewhere: list[Object] = []
         self.preview = False
         self.xr: Object = {
             "apiVersion": "platform.example.org/v1",
@@ -156,7 +157,9 @@ class World:
     def _look_up(self, kind: str, name: str) -> Object | None:
         if kind == "Secret":
             return self.secrets.get(name)
-        everything = (one for one in self.objects.values() if one["kind"] == kind)
+        everything = [
+            one for one in (*self.objects.values(), *self.elsewhere) if one["kind"] == kind
+        ]
         return next((one for one in everything if one["metadata"]["name"] == name), None)
 
     def _apply(self, name: str, manifest: Object) -> None:

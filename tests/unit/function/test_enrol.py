@@ -51,7 +51,10 @@ def test_an_accepted_resource_carries_its_bootstrap_its_tags_and_its_hold() -> N
     assert made["spec"]["forProvider"]["image"] == "debian-13"
     assert made["metadata"]["name"] == world.objects["record-server"]["status"]["xrName"]
     assert made["metadata"]["labels"][names.LABEL_HOLD] == "true"
-    assert made["metadata"]["annotations"] == {names.ANNOTATION_GENERATION: "1"}
+    assert made["metadata"]["annotations"] == {
+        names.ANNOTATION_GENERATION: "1",
+        names.ANNOTATION_BOOTSTRAP_PATHS: "spec.forProvider.userData",
+    }
 
 
 def test_the_record_names_what_it_protects_before_it_is_composed() -> None:
@@ -230,7 +233,8 @@ def test_a_drained_resource_keeps_what_its_pipeline_owned_and_no_more() -> None:
     kept = composed(world.run())
 
     assert "lateInitialised" not in kept["spec"]["forProvider"]
-    assert set(kept["metadata"]["annotations"]) == {names.ANNOTATION_GENERATION}
+    ours = {names.ANNOTATION_GENERATION, names.ANNOTATION_BOOTSTRAP_PATHS}
+    assert set(kept["metadata"]["annotations"]) == ours
     assert kept["spec"]["forProvider"]["userData"] == live["spec"]["forProvider"]["userData"]
 
 
@@ -284,6 +288,73 @@ def test_a_sibling_is_composed_once_a_record_that_lists_it_is_accepted() -> None
     listed = world.objects["record-server"]["spec"]["substrate"]
     assert made["metadata"]["labels"] == {names.LABEL_HOLD: "true"}
     assert {"apiVersion": "v1", "kind": "Net", "name": made["metadata"]["name"]} in listed
+
+
+def test_a_sibling_is_left_alone_while_nothing_is_there_to_hold_it() -> None:
+    world = World(entry(hold=["network"]), network={"kind": "Net", "apiVersion": "v1"})
+
+    assert set(world.run().desired.resources) == {"network"}
+
+
+def test_a_second_step_in_a_pipeline_is_refused_before_anything_is_applied() -> None:
+    world = World(server=server())
+    world.given["record-other"] = {"apiVersion": names.API_VERSION, "kind": names.RECORD_KIND}
+
+    with pytest.raises(ContractError, match="must be the only Enrol step"):
+        world.run()
+
+
+@pytest.mark.parametrize("whose", ["label", "controller"])
+def test_an_object_of_somebody_elses_is_never_taken_for_the_resource(whose: str) -> None:
+    world = World(server=server(name="shared"))
+    world.step()
+    world.accept()
+    theirs = server(name="shared")
+    if whose == "label":
+        theirs["metadata"]["labels"] = {names.LABEL_RECORD: "another-record"}
+    else:
+        owner = {"kind": "Pool", "name": "other", "uid": "u-2", "controller": True}
+        theirs["metadata"]["ownerReferences"] = [owner]
+    world.elsewhere = [theirs]
+
+    answer = world.run()
+
+    assert set(answer.desired.resources) == {"record-server"}
+    assert composed(answer, "record-server")["spec"]["observed"]["exists"] is False
+    assert "belongs to another composite" in condition(answer, "Admitted").message
+
+
+def test_a_kind_that_changes_before_birth_is_refused() -> None:
+    world = World(server=server(name="mine"))
+    world.step()
+    world.accept()
+    world.given["server"]["kind"] = "Machine"
+
+    answer = world.run()
+
+    assert "server" not in answer.desired.resources
+    assert "must stay of the kind" in condition(answer, "BootstrapInjected").message
+
+
+@pytest.mark.parametrize("name", ["../../secrets/victim", "a/b", "Upper", "a?b", "%2e%2e"])
+def test_a_name_that_is_none_is_never_put_into_a_record(name: str) -> None:
+    world = World(server=server(name=name))
+
+    answer = world.run()
+
+    assert name not in str(answer.desired.resources["record-server"])
+
+
+def test_a_path_that_now_leads_to_another_text_takes_nothing_away() -> None:
+    world = World(server=server())
+    world.enrolled()
+    before = world.objects["server"]["spec"]
+    world.entries = [entry(paths={"userData": "spec.forProvider.image"})]
+
+    answer = world.run()
+
+    assert composed(answer)["spec"] == before
+    assert "input.resources.paths.userData" in condition(answer, "Admitted").message
 
 
 def test_a_held_sibling_stays_though_its_step_stopped_composing_it() -> None:

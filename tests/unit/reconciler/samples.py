@@ -72,6 +72,21 @@ SUBSTRATE = SubstrateReference(
 )
 
 
+ENROLLED = DECLARATION.model_copy(
+    update={
+        "resource": "server",
+        "blueprint": None,
+        "cloud_credential": None,
+        "parameters": {},
+        "xr": DECLARATION.xr.model_copy(
+            update={"api_version": "platform.test/v1", "kind": "Pool", "name": "pool"}
+        ),
+    }
+)
+SERVER = SubstrateReference(api_version="cloud.test/v1", kind="Server", name="")
+NETWORK = SubstrateReference(api_version="cloud.test/v1", kind="Network", name="net")
+
+
 def resource(**changes: Any) -> ProvisionedResource:
     """Build an aggregate."""
     fields: dict[str, Any] = {

@@ -35,7 +35,7 @@ EFFECTS = frozenset(
         "create", "update", "record_deletion_intent", "issue", "extend", "revoke", "deregister",
         "hold_namespace", "create_token_secret", "delete_token_secret", "ensure_provider_config",
         "delete_provider_config", "hold_credentials", "render_external_secret", "release",
-        "delete_object", "write_status", "remove_finalizer", "record_event",
+        "delete_object", "let_go", "write_status", "remove_finalizer", "record_event",
     }
 )  # fmt: skip
 

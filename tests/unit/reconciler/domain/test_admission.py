@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from function.contract.record import Declaration
-from reconciler.domain.broker.admission import judge
+from reconciler.domain.broker.admission import immutable, judge, judge_enrolled
 from reconciler.domain.broker.errors import BrokerError, RefusedError
-from tests.unit.reconciler.samples import BLUEPRINT, CLOUD, CREDENTIAL, DECLARATION
+from tests.unit.reconciler.samples import BLUEPRINT, CLOUD, CREDENTIAL, DECLARATION, ENROLLED
 
 
 def _judged(declaration: Declaration = DECLARATION, **views: Any) -> str:
@@ -73,3 +73,77 @@ def test_a_declaration_that_contradicts_the_blueprint_is_refused() -> None:
 def test_a_refusal_names_field_and_rule() -> None:
     with pytest.raises(BrokerError, match=r"spec\.cloudCredentialRef\.name: Project 'other'"):
         judge(DECLARATION, project="other", blueprint=BLUEPRINT, credential=CREDENTIAL, cloud=CLOUD)
+
+
+CREDENTIALED = ENROLLED.model_copy(update={"cloud_credential": "demo-main"})
+
+
+def _enrolled(declaration: Declaration = ENROLLED, **views: Any) -> str:
+    given = {"project": "shop", "credential": None, "cloud": None, **views}
+    try:
+        judge_enrolled(declaration, **given)
+    except RefusedError as error:
+        return error.shown_reason
+    except BrokerError as error:
+        return error.code
+    return "accepted"
+
+
+def test_an_enrolled_resource_needs_neither_blueprint_nor_credential() -> None:
+    assert _enrolled() == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("views", "answer"),
+    [
+        ({"credential": CREDENTIAL, "cloud": CLOUD}, "accepted"),
+        ({}, "ErrCredentialNotFound"),
+        ({"credential": CREDENTIAL, "cloud": CLOUD, "project": "other"}, "CredentialNotAllowed"),
+        ({"credential": CREDENTIAL}, "ErrCloudNotFound"),
+        (
+            {"credential": CREDENTIAL, "cloud": CLOUD.model_copy(update={"provider": "aws"})},
+            "InvalidInput",
+        ),
+    ],
+)
+def test_a_credential_that_it_names_is_judged(views: dict[str, Any], answer: str) -> None:
+    assert _enrolled(CREDENTIALED, **views) == answer
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"parameters": {"region": "nbg1"}}, id="parameters"),
+        pytest.param({"labels": {"": "x"}}, id="labels"),
+    ],
+)
+def test_an_enrolled_resource_has_no_parameters_and_legal_labels(changes: dict[str, Any]) -> None:
+    assert _enrolled(ENROLLED.model_copy(update=changes)) == "ErrParameterValuesInvalid"
+
+
+@pytest.mark.parametrize("accepted", [DECLARATION, CREDENTIALED], ids=["declared", "enrolled"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("provider", "aws"),
+        ("cloud_credential", "another"),
+        ("injection_strategy", "helm-values"),
+        ("mesh_role", "standalone"),
+        ("blueprint", "other"),
+    ],
+)
+def test_what_makes_it_the_same_node_is_immutable(
+    accepted: Declaration, field: str, value: str
+) -> None:
+    declared = accepted.model_dump(by_alias=False)
+    declared[field] = {"name": value, "version": "v1"} if field == "blueprint" else value
+    edited = Declaration.model_validate(declared)
+
+    with pytest.raises(RefusedError) as refused:
+        immutable(accepted, edited)
+
+    assert refused.value.shown_reason == "Immutable"
+
+
+def test_labels_and_retry_may_change() -> None:
+    immutable(ENROLLED, ENROLLED.model_copy(update={"labels": {"a": "b"}, "retry": 2}))

@@ -1,4 +1,4 @@
-"""The state machine, over every input there is: eight phases and an unknown one, 32 facts."""
+"""The state machine, over every input there is: eight phases and an unknown one, 64 facts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ UNKNOWN = "Hibernating"
 PHASES = [*(phase.value for phase in Phase), UNKNOWN]
 OBSERVATIONS = [
     ObservedXR(
-        exists=exists, ready=ready, failed=failed, node_registered=node, force_released=forced
+        exists=exists,
+        ready=ready,
+        failed=failed,
+        node_registered=node,
+        force_released=forced,
+        uninjected=uninjected,
     )
-    for exists, ready, failed, node, forced in product((False, True), repeat=5)
+    for exists, ready, failed, node, forced, uninjected in product((False, True), repeat=6)
 ]
 EVERYTHING = [(phase, seen) for phase in PHASES for seen in OBSERVATIONS]
 CONVERGING = [(p, seen) for p, seen in EVERYTHING if p not in TEARDOWN and p != Phase.FAILED]
 
 
 def test_the_table_has_every_combination() -> None:
-    assert len(EVERYTHING) == 9 * 32
+    assert len(EVERYTHING) == 9 * 64
 
 
 @pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
@@ -101,6 +106,23 @@ def test_an_unknown_phase_counts_as_pending(seen: ObservedXR) -> None:
 @pytest.mark.parametrize(("phase", "seen"), CONVERGING)
 def test_the_converge_arm_reads_no_phase(phase: str, seen: ObservedXR) -> None:
     assert next_phase(phase, seen) == next_phase(Phase.PENDING, seen)
+
+
+@pytest.mark.parametrize(("phase", "seen"), CONVERGING)
+def test_ready_is_a_ready_substrate_with_its_node_or_without_a_bootstrap(
+    phase: str, seen: ObservedXR
+) -> None:
+    enrolled = seen.node_registered or seen.uninjected
+
+    ready = next_phase(phase, seen).phase is Phase.READY
+
+    assert ready == (seen.exists and seen.ready and not seen.failed and enrolled)
+
+
+@pytest.mark.parametrize(("phase", "seen"), EVERYTHING)
+def test_a_missing_bootstrap_means_nothing_to_a_teardown(phase: str, seen: ObservedXR) -> None:
+    if phase in TEARDOWN:
+        assert next_phase(phase, seen) == next_phase(phase, replace(seen, uninjected=False))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who deletes the substrate, over all 16 states of an XR."""
+"""Who deletes the substrate, over all 16 states of an XR, and when a record is torn down."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from itertools import product
 import pytest
 
 from reconciler.domain.broker.release import (
+    Farewell,
     Fence,
     FenceFacts,
     Release,
     XRFacts,
+    next_farewell,
     next_fence,
     next_release,
+    teardown_asked,
 )
 
 EVERYTHING = [
@@ -67,3 +70,24 @@ def test_absence_is_never_believed_while_a_run_may_be_in_flight(facts: FenceFact
     )
 
     assert (next_fence(facts) is not Fence.PASSED) == in_flight
+
+
+@pytest.mark.parametrize("xr", EVERYTHING)
+def test_an_xr_composes_unless_nobody_would_run_it_again(xr: XRFacts) -> None:
+    let_go = xr.terminating and (xr.paused or not xr.composing_finalizer)
+
+    assert xr.composing == (xr.exists and not let_go)
+
+
+@pytest.mark.parametrize(("terminating", "drain"), list(product((False, True), repeat=2)))
+def test_a_deletion_and_a_drain_ask_for_the_same_teardown(
+    *, terminating: bool, drain: bool
+) -> None:
+    assert teardown_asked(terminating=terminating, drain=drain) == (terminating or drain)
+
+
+@pytest.mark.parametrize("terminating", [False, True])
+def test_the_finalizer_stays_until_the_record_terminates(*, terminating: bool) -> None:
+    taken = next_farewell(terminating=terminating) is Farewell.TAKE_FINALIZER_OFF
+
+    assert taken == terminating

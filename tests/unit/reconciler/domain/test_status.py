@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from function.contract.conditions import ConditionType, is_true
 from function.contract.record import RecordStatus
 from function.contract.strategy import Phase
 from reconciler.domain.broker import phase as phases
-from reconciler.domain.broker.status import render
+from reconciler.domain.broker.status import may_wait, render
 from reconciler.domain.broker.verdicts import StatusFacts, Why, verdicts
 from tests.unit.reconciler.samples import NOW, resource
 
@@ -34,6 +35,7 @@ def _aggregate(phase: Phase | None):  # type: ignore[no-untyped-def]  # a fixtur
     return resource(phase=phase, deletion_requested_at=requested)
 
 
+_FLAGS = [(False, True)] * 3
 EVERYTHING = [
     StatusFacts(
         resource=_aggregate(phase),
@@ -42,9 +44,11 @@ EVERYTHING = [
         waiting=waiting,
         stall=stall,
         orphaned=orphaned,
+        uninjected=uninjected,
+        substrate_absent=absent,
     )
-    for phase, refusal, final, waiting, stall, orphaned in product(
-        (None, *Phase), (None, WHY), (False, True), (None, WHY), (None, WHY), (False, True)
+    for phase, refusal, final, waiting, stall, orphaned, uninjected, absent in product(
+        (None, *Phase), (None, WHY), (False, True), (None, WHY), (None, WHY), *_FLAGS
     )
 ]
 
@@ -90,3 +94,44 @@ def test_a_transition_moves_only_the_time_of_what_changed() -> None:
     assert times["Ready"] == "2026-11-21T12:05:00Z"
     assert times["Admitted"] == "2026-11-21T12:00:00Z"
     assert is_true(after, ConditionType.READY)
+
+
+def _rendered(phase: Phase, **facts: Any) -> dict[str, Any]:
+    return render({}, StatusFacts(resource=_aggregate(phase), **facts), generation=1, now=NOW)
+
+
+def test_a_record_that_was_never_accepted_can_ask_for_no_substrate() -> None:
+    facts = StatusFacts(resource=None, substrate_absent=True)
+
+    rendered = render({}, facts, generation=1, now=NOW)
+
+    assert rendered["substrate"] == "Absent"
+    assert "phase" not in rendered
+
+
+def test_a_resource_that_was_there_first_is_ready_and_no_node() -> None:
+    rendered = _rendered(Phase.READY, uninjected=True)
+
+    told = {item["type"]: (item["status"], item["reason"]) for item in rendered["conditions"]}
+    assert told["Ready"] == ("True", "NotInjected")
+    assert told["NodeRegistered"] == ("False", "NotInjected")
+
+
+ON_ITS_WAY = {Phase.PENDING, Phase.PROVISIONING, Phase.ENROLLING}
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(Phase, repeat=2)))
+def test_only_the_way_from_a_substrate_to_its_node_may_wait(before: Phase, after: Phase) -> None:
+    quiet = before in ON_ITS_WAY and after in ON_ITS_WAY - {Phase.PENDING}
+
+    assert may_wait(_rendered(before), _rendered(after)) == quiet
+
+
+@pytest.mark.parametrize(
+    "news",
+    [{"refusal": WHY}, {"stall": WHY}, {"orphaned": True}, {"substrate_absent": True}],
+    ids=["refusal", "stall", "orphaned", "absent"],
+)
+def test_what_somebody_must_know_does_not_wait(news: dict[str, Any]) -> None:
+    assert not may_wait(_rendered(Phase.PENDING), _rendered(Phase.PROVISIONING, **news))
+    assert not may_wait({}, _rendered(Phase.PROVISIONING))

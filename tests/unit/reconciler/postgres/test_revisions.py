@@ -14,6 +14,7 @@ REVISIONS = {
     "0028": "provisioning_record",
     "0029": "identity",
     "0030": "broker_audit",
+    "0031": "unsettled_siblings",
 }
 
 

@@ -1,0 +1,95 @@
+"""The calls on what outlives a node: its substrate and the siblings of that.
+
+Belongs here: reading, releasing, letting go and deleting one object of any kind. Not here:
+when (`app.teardown`, `app.sibling_hold`). A refusal of rights is told apart from others,
+because only a platform team can mend it. Imported by the gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from function.contract import names
+from function.contract.record import SubstrateReference
+from reconciler.adapters.kubernetes import manifests
+from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient, KubernetesError
+from reconciler.adapters.kubernetes.effects import Effects
+from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.ports.cluster import LiveObject, NotAllowedError
+
+
+class ProtectedObjects:
+    """Objects of any namespaced kind on one API server."""
+
+    def __init__(self, client: KubernetesClient) -> None:
+        self._effects = Effects(client)
+
+    async def get(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
+        """Return an object by a live GET, or None when it is gone."""
+        with _rights(reference, "get"):
+            found = await self._effects.find_served(manifests.manifest(reference, namespace))
+        if found is None:
+            return None
+        metadata = found["metadata"]
+        annotations = metadata.get("annotations") or {}
+        return LiveObject(
+            uid=metadata["uid"],
+            terminating="deletionTimestamp" in metadata,
+            released=annotations.get(names.ANNOTATION_RELEASED) == "true",
+            held=(metadata.get("labels") or {}).get(names.LABEL_HOLD) == "true",
+            controller=manifests.controller(found),
+        )
+
+    async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        """Set the released annotation, with the uid as precondition."""
+        body = {"uid": uid, "annotations": {names.ANNOTATION_RELEASED: "true"}}
+        if not await self._patch(reference, namespace, body):
+            message = f"cannot write {reference.kind} {reference.name!r}: it is not what was read"
+            raise StaleAggregateError(message)
+
+    async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        """Take the hold off, with the uid as precondition; one that is gone needs none."""
+        body = {"uid": uid, "labels": {names.LABEL_HOLD: None}}
+        await self._patch(reference, namespace, body)
+
+    async def delete(
+        self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool
+    ) -> None:
+        """Delete with the uid as precondition; absent is success."""
+        path = await self._effects.path_of(manifests.manifest(reference, namespace))
+        propagation = "Foreground" if foreground else "Background"
+        if path is not None:
+            with _rights(reference, "delete"):
+                await self._effects.delete(path, uid=uid, propagation=propagation)
+
+    async def _patch(
+        self, reference: SubstrateReference, namespace: str, metadata: dict[str, Any]
+    ) -> bool:
+        """Merge into an object's metadata; tell whether it is still the one with this uid."""
+        path = await self._effects.path_of(manifests.manifest(reference, namespace))
+        if path is None:
+            return False
+        try:
+            with _rights(reference, "patch"):
+                await self._effects.patch(path, {"metadata": metadata}, content_type=MERGE)
+        except KubernetesError as error:
+            if await self._effects.is_stale(error, path, metadata["uid"]):
+                return False
+            raise
+        return True
+
+
+@contextmanager
+def _rights(reference: SubstrateReference, verb: str) -> Iterator[None]:
+    try:
+        yield
+    except KubernetesError as error:
+        if error.status != 403:
+            raise
+        message = (
+            f"cannot {verb} {reference.kind} {reference.name!r} in {reference.api_version}: "
+            "it is forbidden to the reconciler"
+        )
+        raise NotAllowedError(message) from error

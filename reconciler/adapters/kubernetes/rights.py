@@ -1,0 +1,63 @@
+"""What the broker may do, asked of the API server itself.
+
+Belongs here: access reviews of our own account, remembered for a while. Not here: which
+rights are needed (`app.admission_gate`). Imported by the gateway.
+Source: Kubernetes API, authorization.k8s.io/v1, SelfSubjectAccessReview.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from function.contract.names import group_of
+from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError
+
+REMEMBERED_S: Final = 300.0
+"""How long a right is believed: it is asked for at each acceptance, and seldom withdrawn."""
+
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class Rights:
+    """The rights of our account on one API server.
+
+    Memory is one entry per kind and verb that was allowed.
+    """
+
+    def __init__(
+        self, client: KubernetesClient, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client = client
+        self._monotonic = monotonic
+        self._allowed: dict[tuple[str, str, str], float] = {}
+
+    async def missing(
+        self, *, api_version: str, kind: str, verbs: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return which verbs are lacking on a kind in all namespaces."""
+        try:
+            plural = await self._client.plural(api_version, kind)
+        except KubernetesError as error:
+            if error.status == 404:
+                return tuple(verbs)
+            raise
+        group = group_of(api_version)
+        return tuple([verb for verb in verbs if not await self._may(group, plural, verb)])
+
+    async def _may(self, group: str, plural: str, verb: str) -> bool:
+        key = (group, plural, verb)
+        if self._monotonic() < self._allowed.get(key, 0.0):
+            return True
+        attributes = {"group": group, "resource": plural, "verb": verb}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._client.request("POST", _REVIEWS, body=body)
+        if not (answer.get("status") or {}).get("allowed"):
+            return False
+        self._allowed[key] = self._monotonic() + REMEMBERED_S
+        return True

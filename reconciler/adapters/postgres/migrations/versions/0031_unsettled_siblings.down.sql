@@ -1,0 +1,1 @@
+DROP INDEX plexsphere.provisioned_resources_unsettled_idx;

@@ -1,0 +1,151 @@
+"""The gate before an aggregate: catalogue, cluster and rights, all asked before anything is stored.
+
+Belongs here: resolving what a declaration names, and the checks that need the cluster. Not
+here: the rules themselves (`domain.broker.admission`), and what is stored
+(`broker_service`). Source: design §2, "What holds it"; docs/decisions/0009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.conditions import Reason
+from function.contract.record import SubstrateReference
+from reconciler.domain.broker import admission, provider_config
+from reconciler.domain.broker.errors import (
+    AssignmentNotFoundError,
+    NamespaceNotReadyError,
+    RefusedError,
+)
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.ports.cluster import Catalog, ManagementCluster, ProjectView
+
+PROTECTED_VERBS: Final = ("get", "patch", "delete")
+"""What a teardown does with substrate and siblings."""
+
+XR_VERBS: Final = ("get",)
+"""Who deletes a substrate depends on the state of its XR."""
+
+
+class AdmissionGate:
+    """Judges declarations on one management cluster."""
+
+    def __init__(self, catalog: Catalog, cluster: ManagementCluster) -> None:
+        self._catalog = catalog
+        self._cluster = cluster
+
+    async def admit(self, view: RecordView, *, fresh: bool) -> BlueprintVersionSpec | None:
+        """Judge a record's declaration against everything there is.
+
+        Args:
+            view: The record.
+            fresh: No aggregate was accepted for it yet.
+
+        Returns:
+            The blueprint, or None where it is somebody else's resource (`Enrol`).
+
+        Raises:
+            BrokerError: The first rule it breaks.
+        """
+        project = self._project(view)
+        if fresh and view.controller_uid is None:
+            message = "metadata.ownerReferences: a composite resource must control the record"
+            raise RefusedError(message, reason=Reason.NO_CONTROLLER)
+        blueprint = await self._judged(view, project)
+        await self._may_tear_down(view, self._protected(view, blueprint))
+        if fresh and not await self._cluster.hold_policies_bound():
+            message = "admission policies: hold and hold-children must exist with Deny bindings"
+            raise RefusedError(message, reason=Reason.HOLD_MISSING)
+        return blueprint
+
+    def _project(self, view: RecordView) -> ProjectView:
+        project_id = view.project_id
+        project = None if project_id is None else self._catalog.project(project_id)
+        if project is None:
+            message = "metadata.namespace: belongs to no Project"
+            raise AssignmentNotFoundError(message)
+        if not project.namespace_ready:
+            message = "metadata.namespace: the Project's namespace is not Ready"
+            raise NamespaceNotReadyError(message)
+        return project
+
+    async def _judged(self, view: RecordView, project: ProjectView) -> BlueprintVersionSpec | None:
+        declaration = view.spec.declaration
+        name = declaration.cloud_credential
+        credential = None if name is None else self._catalog.credential(name)
+        cloud = None if credential is None else self._catalog.cloud(credential.cloud_ref.name)
+        if declaration.blueprint is None:
+            admission.judge_enrolled(
+                declaration, project=project.name, credential=credential, cloud=cloud
+            )
+            return None
+        blueprint, credential, cloud = admission.judge(
+            declaration,
+            project=project.name,
+            blueprint=self._catalog.blueprint(declaration.blueprint.name),
+            credential=credential,
+            cloud=cloud,
+        )
+        await self._provider_config_is_free(view, blueprint, credential, cloud)
+        return blueprint
+
+    def _protected(
+        self, view: RecordView, blueprint: BlueprintVersionSpec | None
+    ) -> Sequence[SubstrateReference]:
+        if blueprint is None:
+            return view.spec.substrate
+        xr = blueprint.xr
+        return (SubstrateReference(api_version=xr.api_version, kind=xr.kind, name=view.name),)
+
+    async def _may_tear_down(
+        self, view: RecordView, protected: Sequence[SubstrateReference]
+    ) -> None:
+        """Refuse what could not be taken down again: no bootstrap for it."""
+        enrolled = view.spec.declaration.blueprint is None
+        field = "spec.substrate" if enrolled else "spec.blueprintRef.name"
+        reason = Reason.UNSUPPORTED_KIND if enrolled else Reason.UNSUPPORTED_BLUEPRINT
+        for reference in protected:
+            problem = await self._cluster.definition_problem(reference)
+            if problem is not None:
+                message = f"{field}: {problem}"
+                raise RefusedError(message, reason=reason)
+            await self._allowed(field, reference.api_version, reference.kind, PROTECTED_VERBS)
+        xr = view.spec.declaration.xr
+        await self._allowed("spec.declaration.xr", xr.api_version, xr.kind, XR_VERBS)
+
+    async def _allowed(self, field: str, api_version: str, kind: str, verbs: Sequence[str]) -> None:
+        missing = await self._cluster.missing_rights(
+            api_version=api_version, kind=kind, verbs=verbs
+        )
+        if missing:
+            message = (
+                f"{field}: the reconciler may not {', '.join(missing)} {kind} in {api_version} "
+                "in all namespaces, and could not tear it down; grant it with a ClusterRole that "
+                "aggregates to it"
+            )
+            raise RefusedError(message, reason=Reason.RIGHTS_MISSING)
+
+    async def _provider_config_is_free(
+        self,
+        view: RecordView,
+        blueprint: BlueprintVersionSpec,
+        credential: CloudCredentialSpec,
+        cloud: CloudSpec,
+    ) -> None:
+        own = view.spec.declaration.cloud_credential or ""
+        manifest = provider_config.manifest(
+            name=provider_config.name(blueprint, cloud, own),
+            namespace=view.namespace,
+            credential_name=own,
+            credential=credential,
+            cloud=cloud,
+        )
+        holder = await self._cluster.provider_config_holder(manifest)
+        if holder is not None and holder != own:
+            message = (
+                f"spec.cloudCredentialRef.name: ProviderConfig {manifest['metadata']['name']!r} "
+                f"belongs to credential {holder!r}"
+            )
+            raise RefusedError(message, reason=Reason.PROVIDER_CONFIG_TAKEN)

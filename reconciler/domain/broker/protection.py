@@ -1,0 +1,89 @@
+"""Which objects an aggregate protects, as its record lists them.
+
+Belongs here: from `spec.substrate` to protected objects, at acceptance and later. Not here:
+when they are let go (`parting`, `release`). Pure. Source: design §2 and §3, `hold`; kinds.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from function.contract import names
+from function.contract.conditions import Reason
+from function.contract.record import SubstrateReference, XRReference
+from reconciler.domain.broker.errors import RefusedError
+from reconciler.domain.broker.resource import ProtectedObject
+
+_FIELD = "spec.substrate"
+
+
+def protect(listed: Sequence[SubstrateReference], *, xr_name: str) -> tuple[ProtectedObject, ...]:
+    """Return what a new aggregate protects: the substrate, then its siblings.
+
+    Args:
+        listed: `spec.substrate`; an empty name of its first stands for `xr_name`.
+        xr_name: The aggregate's own name.
+
+    Raises:
+        RefusedError: It lists nothing.
+    """
+    if not listed:
+        message = f"{_FIELD}: must name the enrolled resource"
+        raise RefusedError(message, reason=Reason.INVALID_INPUT)
+    first, *others = listed
+    substrate = first.model_copy(update={"name": first.name or xr_name})
+    siblings = (ProtectedObject(reference=other, sibling=True) for other in others)
+    return (ProtectedObject(reference=substrate), *siblings)
+
+
+def follow(
+    protected: Sequence[ProtectedObject], listed: Sequence[SubstrateReference]
+) -> tuple[ProtectedObject, ...]:
+    """Return what an aggregate protects with what its record lists now.
+
+    Versions are followed, because an old one may be served no longer; siblings are added,
+    and none is forgotten here.
+
+    Raises:
+        RefusedError: The first of the list is another kind of object, or another one.
+    """
+    if not listed:
+        return tuple(protected)
+    substrate = protected[0]
+    first, *others = listed
+    named = first.model_copy(update={"name": first.name or substrate.reference.name})
+    if _key(named) != _key(substrate.reference):
+        message = f"{_FIELD}[0]: kind, group and name must stay what was accepted"
+        raise RefusedError(message, reason=Reason.IMMUTABLE)
+    known = {_key(item.reference): item for item in protected[1:]}
+    for other in others:
+        old = known.get(_key(other), ProtectedObject(reference=other, sibling=True))
+        known[_key(other)] = replace(old, reference=other)
+    return (replace(substrate, reference=named), *known.values())
+
+
+def unlisted(
+    protected: Sequence[ProtectedObject], listed: Sequence[SubstrateReference]
+) -> tuple[ProtectedObject, ...]:
+    """Return the siblings that a record lists no longer."""
+    present = {_key(reference) for reference in listed}
+    return tuple(item for item in protected[1:] if _key(item.reference) not in present)
+
+
+def protects(protected: Iterable[ProtectedObject], reference: SubstrateReference) -> bool:
+    """Tell whether an object is among protected ones, whatever the version."""
+    return any(_key(item.reference) == _key(reference) for item in protected)
+
+
+def _key(reference: SubstrateReference) -> tuple[str, str, str]:
+    return names.group_of(reference.api_version), reference.kind, reference.name
+
+
+def is_ours(controller: XRReference | None, xr: XRReference) -> bool:
+    """Tell whether an object of a protected name is this composite's to end.
+
+    Two composites may name one object; it belongs to the one that controls it. One without
+    a controller is an orphan of ours.
+    """
+    return controller is None or (controller.kind, controller.name) == (xr.kind, xr.name)
