@@ -40,10 +40,11 @@ check: venv
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -m "not integration and not render and not e2e"
 
-# Builds and installs what the tests start, outside any test's time limit.
+# Builds, installs and fetches what the tests need, outside any test's time limit.
 prepare: venv
 	$(BIN)/python -m dev.binaries
 	$(BIN)/python -m dev.pythonic
+	$(BIN)/python -m dev.schemas
 
 test: prepare
 	$(BIN)/pytest -q

@@ -3,6 +3,8 @@
 Belongs here: the download, the check against `dev/tools/schemas.sum`, and the cache of
 archives. Not here: what the files mean. Tests and `dev` may import it.
 
+`python -m dev.schemas` fetches all of them.
+
 To pin another module, add its line to `schemas.sum` in the form of a `go.sum`: the `Sum`
 that `go mod download -json MODULE@VERSION` prints.
 """
@@ -57,6 +59,19 @@ def module_file(module: str, version: str, path: str) -> bytes:
         return archive.read(member)
 
 
+def fetch() -> None:
+    """Download every pinned module that is not there yet.
+
+    Raises:
+        ProcessError: one cannot be downloaded, or is not the one that was pinned.
+
+    Idempotency: what is in the cache is not downloaded again.
+    """
+    for name, pinned in pinned_sums(SUMS.read_text(encoding="utf-8")).items():
+        module, version = name.split()
+        _archive(module, version, pinned)
+
+
 def pinned_sums(text: str) -> Mapping[str, str]:
     """Read a file of sums: from `module version` to `h1:…`.
 
@@ -109,3 +124,7 @@ def _download(name: str, pinned: str, folder: Path) -> None:
             message = f"cannot take {name}: its sum is {found['Sum']}, not the pinned {pinned}"
             raise ProcessError(message)
         Path(found["Zip"]).rename(folder / _ARCHIVE)
+
+
+if __name__ == "__main__":
+    fetch()
