@@ -51,6 +51,7 @@ _NAMESPACE_PREFIX: Final = "plexsphere-project-"
 _XR_PREFIX: Final = "pr-"
 _HASH_LENGTH: Final = 10
 """40 bits: collisions are only possible inside one namespace of a few thousand records."""
+_CREDENTIALS: Final = re.compile(r"cloud-credentials-[0-9a-f]{16}")
 _NOT_LABEL: Final = re.compile(r"[^a-z0-9-]+")
 
 
@@ -101,6 +102,11 @@ def cloud_credentials_secret_name(*, mount: str, path: str) -> str:
     A hash of the coordinates and never of the value (seed 000, "What render/ produces").
     """
     return f"cloud-credentials-{hashlib.sha256(f'{mount}/{path}'.encode()).hexdigest()[:16]}"
+
+
+def is_cloud_credentials_secret(name: str) -> bool:
+    """Tell whether a Secret's name is one that `cloud_credentials_secret_name` gives."""
+    return _CREDENTIALS.fullmatch(name) is not None
 
 
 def label_value(text: str) -> str:

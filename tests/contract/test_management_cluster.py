@@ -313,18 +313,26 @@ class TestCredentials:
 
         assert not await world.cluster.render_external_secret(manifest)
 
-    @pytest.mark.parametrize("made", [True, False])
-    async def test_a_provider_config_tells_its_secret(
-        self, world: ClusterWorld, made: bool
+    @pytest.mark.parametrize(
+        ("name", "made", "ours"),
+        [
+            ("cloud-credentials-0123456789abcdef", True, True),
+            ("cloud-credentials-0123456789abcdef", False, False),
+            ("somebody-elses", True, False),
+            ("../../other/secrets/victim", True, False),
+        ],
+    )
+    async def test_a_provider_config_tells_its_secret_if_that_is_a_credentials(
+        self, world: ClusterWorld, name: str, made: bool, ours: bool
     ) -> None:
         manifest = provider_config(world.namespace)
-        manifest["spec"] = {"credentials": {"secretRef": {"name": "cloud-credentials-0"}}}
+        manifest["spec"] = {"credentials": {"secretRef": {"name": name}}}
         if made:
             await world.cluster.ensure_provider_config(manifest)
 
         told = await world.cluster.provider_config_secret(manifest)
 
-        assert told == ("cloud-credentials-0" if made else None)
+        assert told == (name if ours else None)
 
     def _make(self, world: ClusterWorld, there: set[str]) -> str:
         name = f"cloud-credentials-{uuid4().hex[:16]}"

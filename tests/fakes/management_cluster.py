@@ -134,7 +134,8 @@ class InMemoryManagementCluster:
 
     async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
         found = _key(manifest) in self.provider_configs
-        return self.provider_config_secrets.get(_key(manifest)) if found else None
+        name = self.provider_config_secrets.get(_key(manifest)) if found else None
+        return name if name and names.is_cloud_credentials_secret(name) else None
 
     async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
         present = (namespace, name) in self.credentials

@@ -5,9 +5,6 @@ Belongs here: names and owners as plain dicts. Not here: any call.
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.adapters.kubernetes.client import Object
@@ -55,9 +52,6 @@ def credentials_secret(provider_config: Object) -> str | None:
     """Return the Secret that a ProviderConfig of the seeds' shape refers to, or None."""
     credentials = (provider_config.get("spec") or {}).get("credentials") or {}
     name = (credentials.get("secretRef") or {}).get("name")
-    known = isinstance(name, str) and _CREDENTIALS.fullmatch(name)
-    return name if known and isinstance(name, str) else None
-
-
-_CREDENTIALS: Final = re.compile(r"cloud-credentials-[0-9a-f]{16}")
-"""What we name them; another Secret is not ours to let go, whatever a ProviderConfig says."""
+    # Another Secret is not ours to let go, whatever somebody wrote into a ProviderConfig.
+    ours = isinstance(name, str) and names.is_cloud_credentials_secret(name)
+    return str(name) if ours else None
