@@ -18,7 +18,7 @@ from function.contract.strategy import CloudProvider, InjectionStrategy, MeshRol
 from function.render import fieldpath
 
 RESOURCES_MAX: Final = 256
-"""Enrolled resources of one XR: each costs its circuit breaker a dozen tokens in its life."""
+"""Enrolled resources of one XR: far more than its circuit breaker bears at once (0009)."""
 
 RECORD_PREFIX: Final = "record-"
 """A resource's record is composed under this and the resource's own name."""
