@@ -10,7 +10,7 @@ import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -53,18 +53,39 @@ class Command:
     env: dict[str, str] = field(default_factory=dict)
 
 
+class Requests:
+    """A request on the wire, a new version of one record in each, in turns.
+
+    Args:
+        wire: The request.
+        versions: The texts in it that are records' versions.
+    """
+
+    def __init__(self, wire: bytes, versions: Sequence[bytes]) -> None:
+        self._wire = bytearray(wire)
+        self._places = [wire.index(version) for version in versions]
+        self._count = 0
+
+    def __next__(self) -> bytes:
+        self._count += 1
+        place = self._places[self._count % len(self._places)]
+        version = b"%016d" % self._count
+        self._wire[place : place + len(version)] = version
+        return bytes(self._wire)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
     """One function that runs.
 
     Attributes:
-        request: What it is sent, on the wire.
+        requests: What it is sent.
         pid: Its process.
     """
 
     name: str
     address: str
-    request: bytes
+    requests: Requests
     pid: int
 
     @property
@@ -161,7 +182,7 @@ def _ready(scenario: Scenario, command: Command, child: process.Child, address: 
     contender = Contender(
         name=command.name,
         address=address,
-        request=request.SerializeToString(),
+        requests=Requests(request.SerializeToString(), scenario.versions),
         pid=child.pid,
     )
     with grpc.insecure_channel(address) as channel:
@@ -177,7 +198,7 @@ def _done(future: grpc.Future) -> bool:
 
 def _check(scenario: Scenario, contender: Contender, channel: grpc.Channel) -> None:
     call = channel.unary_unary(METHOD, None, fnv1.RunFunctionResponse.FromString)
-    answer = call(contender.request, timeout=START_TIMEOUT_S)
+    answer = call(next(contender.requests), timeout=START_TIMEOUT_S)
     wanted = scenario.answer.desired
     different = [
         name

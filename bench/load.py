@@ -1,4 +1,4 @@
-"""A client that sends one request again and again.
+"""A client that sends one request after the other.
 
 Belongs here: a closed loop of some clients on one connection, as core holds one to each
 function. Not here: what figures mean (`bench.report`). Requests are sent as bytes and
@@ -50,7 +50,7 @@ async def _turn(contender: Contender, clients: int, seconds: float) -> Turn:
     latencies: list[float] = []
     async with grpc.aio.insecure_channel(contender.address, options=_OPTIONS) as channel:
         call = channel.unary_unary(METHOD)
-        await call(contender.request, timeout=CALL_TIMEOUT_S)
+        await call(next(contender.requests), timeout=CALL_TIMEOUT_S)
         spent = contender.cpu_s
         begun = time.perf_counter()
         deadline = begun + seconds
@@ -58,7 +58,7 @@ async def _turn(contender: Contender, clients: int, seconds: float) -> Turn:
         async def client() -> None:
             now = time.perf_counter()
             while now < deadline:
-                await call(contender.request, timeout=CALL_TIMEOUT_S)
+                await call(next(contender.requests), timeout=CALL_TIMEOUT_S)
                 before, now = now, time.perf_counter()
                 latencies.append(now - before)
 
@@ -78,7 +78,7 @@ async def _calls(contender: Contender, clients: int, count: int) -> None:
 
         async def client() -> None:
             for _ in left:
-                await call(contender.request, timeout=CALL_TIMEOUT_S)
+                await call(next(contender.requests), timeout=CALL_TIMEOUT_S)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(clients):

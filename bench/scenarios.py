@@ -7,7 +7,7 @@ input kind is a builder and its lines in `SCENARIOS`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,12 +15,16 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import json_format
 
 from function import fn
+from function.contract import names
 from tests.unit.function import enrol_world, given
 
 Object = dict[str, Any]
 
 USER_DATA_BYTES: Final = 2048
 """The issue's size; a cloud-init document of ours is about as long."""
+
+_VERSIONS: Final = 9_000_000_000_000_000
+"""Where the versions of records begin; no other text in a request looks so."""
 
 SIZES: Final = (1, 5, 100)
 """Nodes of one XR."""
@@ -43,18 +47,23 @@ _MANAGED_FIELDS: Final = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One request, sent again and again.
+    """One request, sent again and again with another version of one record each time.
+
+    An XR is reconciled because something changed. What stays the same is what a function
+    may remember, so bytes that never change would compare nothing.
 
     Attributes:
         name: Input kind and moment.
         nodes: Nodes of the XR.
         request: As Crossplane sends it.
+        versions: The texts in it, each there once, that stand for a record's version.
         answer: As our function answers it.
     """
 
     name: str
     nodes: int
     request: fnv1.RunFunctionRequest
+    versions: tuple[bytes, ...]
     answer: fnv1.RunFunctionResponse
 
     @property
@@ -69,6 +78,7 @@ def every() -> list[Scenario]:
 
 
 def _scenario(name: str, nodes: int, request: fnv1.RunFunctionRequest) -> Scenario:
+    versions = tuple(_versioned(request))
     answer = fn.run(request)
     if any(result.severity == fnv1.SEVERITY_FATAL for result in answer.results):
         message = f"cannot build scenario {name}: {answer.results[0].message}"
@@ -76,7 +86,17 @@ def _scenario(name: str, nodes: int, request: fnv1.RunFunctionRequest) -> Scenar
     if len(answer.desired.resources) < 2 * nodes:
         message = f"cannot build scenario {name}: not every node is composed"
         raise ValueError(message)
-    return Scenario(name=name, nodes=nodes, request=request, answer=answer)
+    return Scenario(name=name, nodes=nodes, request=request, versions=versions, answer=answer)
+
+
+def _versioned(request: fnv1.RunFunctionRequest) -> Iterator[bytes]:
+    for number, name in enumerate(sorted(request.observed.resources)):
+        fields = request.observed.resources[name].resource.fields
+        if fields["kind"].string_value == names.RECORD_KIND:
+            version = f"{_VERSIONS + number}"
+            head = fields["metadata"].struct_value.fields
+            head["resourceVersion"].string_value = version
+            yield version.encode()
 
 
 def _declare_creating(_nodes: int) -> fnv1.RunFunctionRequest:

@@ -15,9 +15,9 @@ from pydantic import Field
 
 from function.compose import joint, pipeline, reading
 from function.compose.call import Answer, Lookup, Outcome, Request, Requirement
-from function.compose.facts import XR, Facts, Refusal
+from function.compose.facts import Facts, Refusal
 from function.compose.inputs import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, Strict
-from function.compose.raw import Raw, mapping, metadata
+from function.compose.raw import Raw, Shared, mapping, metadata
 from function.contract import names, parameters
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
@@ -89,7 +89,7 @@ def declare(request: Request) -> Outcome:
     Raises:
         ContractError: The step's input is unreadable.
     """
-    step = reading.parsed(DeclareInput, request.step, "input")
+    enrolment = reading.shared(request.step, _enrolment)
     record = reading.record(
         request.resources.get(names.RESOURCE_RECORD), request.lookup(pipeline.REQUIRE_RECORD)
     )
@@ -100,8 +100,8 @@ def declare(request: Request) -> Outcome:
         cloud=request.lookup(_CLOUD),
         preview=request.preview and record is None and substrate is None,
     )
-    xr = reading.xr(request.xr)
-    declared = _declared(xr, request.xr, objects)
+    xr = reading.shared(request.xr, reading.xr)
+    declared = _declared(request.xr, objects)
     accepted = None if record is None else record.status.accepted
     if isinstance(declared, Declaration):
         declared = _unchanged(declared, accepted)
@@ -114,10 +114,15 @@ def declare(request: Request) -> Outcome:
         substrate=substrate,
         sought=request.lookup(pipeline.REQUIRE_SUBSTRATE),
         token=reading.token(request.required.get(pipeline.REQUIRE_TOKEN)),
-        enrolment=Enrolment(**step.enrolment.model_dump(exclude_none=True)),
+        enrolment=enrolment,
         preview=objects.preview,
     )
     return pipeline.compose(facts, _requirements(request.xr, objects))
+
+
+def _enrolment(step: Raw) -> Enrolment:
+    knobs = reading.parsed(DeclareInput, step, "input").enrolment
+    return Enrolment(**knobs.model_dump(exclude_none=True))
 
 
 def _requirements(xr: Raw, objects: _Objects) -> dict[str, Requirement]:
@@ -138,21 +143,34 @@ def _requirements(xr: Raw, objects: _Objects) -> dict[str, Requirement]:
     return found
 
 
-def _declared(xr: XR, raw: Raw, objects: _Objects) -> Declaration | Refusal:
+def _declared(raw: Raw, objects: _Objects) -> Declaration | Refusal:
+    found = (objects.blueprint.raw, objects.credential.raw, objects.cloud.raw)
+    shared = [one for one in found if isinstance(one, Shared)]
     try:
-        return _resolved(xr, mapping(raw.get("spec")), objects)
+        if len(shared) == len(found) and not objects.preview:
+            return reading.shared(raw, _settled, *shared)
+        return _resolved(raw, objects)
     except _RefusedError as refused:
         return refused.refusal
     except ContractError as error:
         return Refusal(error=error)
 
 
-def _resolved(xr: XR, raw: Raw, objects: _Objects) -> Declaration:
+def _settled(raw: Raw, *found: Raw) -> Declaration:
+    """Return what is declared where everything that it refers to is there."""
+    blueprint, credential, cloud = (Lookup(looked=True, raw=one) for one in found)
+    return _resolved(
+        raw, _Objects(blueprint=blueprint, credential=credential, cloud=cloud, preview=False)
+    )
+
+
+def _resolved(raw: Raw, objects: _Objects) -> Declaration:
+    xr = reading.shared(raw, reading.xr)
     if xr.project_id is None:
         raise ContractError(
             field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
         )
-    spec = reading.parsed(_Spec, raw, "spec")
+    spec = reading.parsed(_Spec, mapping(raw.get("spec")), "spec")
     labels = parameters.labels(spec.labels or {})
     blueprint = _blueprint(objects)
     resolved = parameters.resolve(spec.parameters or {}, blueprint.parameters)
@@ -179,12 +197,7 @@ def _resolved(xr: XR, raw: Raw, objects: _Objects) -> Declaration:
 def _blueprint(objects: _Objects) -> BlueprintVersionSpec:
     field = "spec.blueprintRef"
     raw = _found(objects.blueprint, field, Reason.BLUEPRINT_NOT_FOUND, "BlueprintVersion")
-    blueprint = reading.parsed(
-        BlueprintVersionSpec,
-        mapping(raw.get("spec")),
-        "BlueprintVersion.spec",
-        Reason.UNSUPPORTED_BLUEPRINT,
-    )
+    blueprint = reading.shared(raw, _blueprint_spec)
     if blueprint.xr.scope == "Cluster":
         raise ContractError(
             field=field,
@@ -194,14 +207,31 @@ def _blueprint(objects: _Objects) -> BlueprintVersionSpec:
     return blueprint
 
 
+def _blueprint_spec(raw: Raw) -> BlueprintVersionSpec:
+    return reading.parsed(
+        BlueprintVersionSpec,
+        mapping(raw.get("spec")),
+        "BlueprintVersion.spec",
+        Reason.UNSUPPORTED_BLUEPRINT,
+    )
+
+
+def _credential_spec(raw: Raw) -> CloudCredentialSpec:
+    return reading.parsed(CloudCredentialSpec, mapping(raw.get("spec")), "CloudCredential.spec")
+
+
+def _cloud_spec(raw: Raw) -> CloudSpec:
+    return reading.parsed(CloudSpec, mapping(raw.get("spec")), "Cloud.spec")
+
+
 def _provider(objects: _Objects, blueprint: BlueprintVersionSpec) -> CloudProvider:
     if objects.preview and (objects.credential.raw is None or objects.cloud.raw is None):
         return blueprint.provider_kinds[0]
     field = "spec.cloudCredentialRef"
     raw = _found(objects.credential, field, Reason.CREDENTIAL_NOT_FOUND, "CloudCredential")
-    reading.parsed(CloudCredentialSpec, mapping(raw.get("spec")), "CloudCredential.spec")
+    reading.shared(raw, _credential_spec)
     raw = _found(objects.cloud, "CloudCredential.spec.cloudRef", Reason.CLOUD_NOT_FOUND, "Cloud")
-    cloud = reading.parsed(CloudSpec, mapping(raw.get("spec")), "Cloud.spec")
+    cloud = reading.shared(raw, _cloud_spec)
     if cloud.provider not in blueprint.provider_kinds:
         raise ContractError(
             field=field,

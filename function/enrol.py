@@ -7,12 +7,12 @@ not name stays as earlier steps left it. Source: design §3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from function.compose import joint, pipeline, reading, siblings
-from function.compose.call import Answer, Composed, Outcome, Request, Requirement
+from function.compose import joint, known, pipeline, reading, siblings
+from function.compose.call import Answer, Composed, Copied, Node, Outcome, Request, Requirement
 from function.compose.enrol_input import (
     RECORD_PREFIX,
     RESOURCES_MAX,
@@ -20,7 +20,7 @@ from function.compose.enrol_input import (
     EnrolResource,
 )
 from function.compose.enrolled import Enrolled
-from function.compose.facts import Facts
+from function.compose.facts import XR, Facts
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
 from function.contract.errors import ContractError
@@ -34,21 +34,21 @@ def answer(request: Request) -> Answer:
     Raises:
         ContractError: The step's input is unreadable.
     """
-    step = reading.parsed(EnrolInput, request.step, "input")
+    step = reading.shared(request.step, _input)
     if any(_is_record(request.desired, name) for name in request.desired):
         # This step would drain what the other one enrolled.
         raise ContractError(field="input", rule="must be the only Enrol step of its pipeline")
-    enrolled = {one.name: one for one in _enrolled(step, request)}
-    facts = {name: one.facts() for name, one in enrolled.items()}
-    present = {name: found for name, found in facts.items() if found is not None}
-    outcomes = {name: pipeline.compose(found, {}) for name, found in present.items()}
-    resources: dict[str, Composed | None] = {}
-    for name, outcome in outcomes.items():
-        resources |= _composed(enrolled[name], present[name], outcome)
-    holders = _holders(step, present)
+    xr = reading.xr(request.xr)
+    enrolled = {one.name: one for one in _enrolled(step, xr, request)}
+    nodes, settled = _nodes(enrolled.values(), known.common(request, step, xr))
+    outcomes = {name: node.outcome for name, node in nodes.items()}
+    resources: dict[str, Composed | Copied | None] = {}
+    for node in nodes.values():
+        resources |= node.resources
+    holders = _holders(step, enrolled, nodes)
     for name in _left(request, enrolled):
         holders.setdefault(name, [])
-    resources |= siblings.composed(reading.xr(request.xr), request, holders)
+    resources |= siblings.composed(xr, request, holders)
     said = joint.verdicts(outcomes)
     return Answer(
         resources=resources,
@@ -58,18 +58,57 @@ def answer(request: Request) -> Answer:
         ttl=joint.ttl(outcomes.values()),
         requirements=_requirements(enrolled, outcomes),
         notices=joint.notices(request.xr, said),
+        settled=settled,
     )
 
 
-def _enrolled(step: EnrolInput, request: Request) -> Iterator[Enrolled]:
-    xr = reading.xr(request.xr)
+def _nodes(
+    enrolled: Iterable[Enrolled], common: bytes | None
+) -> tuple[dict[str, Node], dict[bytes, Node]]:
+    """Return what becomes of each that is there, and what of that may be known."""
+    nodes: dict[str, Node] = {}
+    settled: dict[bytes, Node] = {}
+    for one in enrolled:
+        memory = one.request.memory
+        digest = None if common is None else known.digest(one, common)
+        found = None if memory is None or digest is None else memory.known(digest)
+        node = found or _node(one)
+        if node is not None:
+            nodes[one.name] = node
+        if node is not None and digest is not None and not found and node.carried is not None:
+            settled[digest] = node
+    return nodes, settled
+
+
+def _node(one: Enrolled) -> Node | None:
+    facts = one.facts()
+    if facts is None:
+        return None
+    outcome = pipeline.compose(facts, {})
+    carried = known.carried(facts, outcome)
+    return Node(
+        outcome=replace(outcome, record=None, substrate=None),
+        resources=_composed(one, facts, outcome),
+        holds=siblings.holds(facts),
+        carried=None if carried is None else {one.name: carried},
+    )
+
+
+def _input(step: Raw) -> EnrolInput:
+    return reading.parsed(EnrolInput, step, "input")
+
+
+def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
     recorded = sorted(_recorded(request))
-    meant = {name: entry for name in _candidates(step, request) if (entry := _entry(step, name))}
-    fresh = [name for name in meant if name not in recorded]
+    entry_of = _entries(step)
+    meant = {name: entry for name in _candidates(step, request) if (entry := entry_of(name))}
+    earlier = set(recorded)
+    fresh = [name for name in meant if name not in earlier]
     excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
+    held_names = dict.fromkeys(held for entry in meant.values() for held in entry.hold)
+    there = {name: siblings.reference(xr, request, name) for name in held_names}
     for name, entry in meant.items():
-        held_names = dict.fromkeys(entry.hold)
-        found = [siblings.reference(xr, request, sibling) for sibling in held_names]
+        found = [there[sibling] for sibling in dict.fromkeys(entry.hold)]
         held = tuple(one for one in found if one is not None)
         yield Enrolled(
             request=request,
@@ -97,19 +136,23 @@ def _candidates(step: EnrolInput, request: Request) -> list[str]:
     return [*exact, *sorted(others - set(exact))]
 
 
-def _entry(step: EnrolInput, name: str) -> EnrolResource | None:
-    """Return the entry that means a resource: its exact one, else the first that fits."""
-    exact = (entry for entry in step.resources if entry.name == name)
-    fits = (entry for entry in step.resources if entry.means(name))
-    return next(exact, None) or next(fits, None)
+def _entries(step: EnrolInput) -> Callable[[str], EnrolResource | None]:
+    """Return what finds a resource's entry: its exact one, else the first that fits."""
+    exact = {entry.name: entry for entry in step.resources}
+    many = [entry for entry in step.resources if entry.many]
+
+    def entry_of(name: str) -> EnrolResource | None:
+        return exact.get(name) or next((entry for entry in many if entry.means(name)), None)
+
+    return entry_of
 
 
 def _recorded(request: Request) -> set[str]:
     """Return the resources of which this XR composes a record."""
     return {
         name.removeprefix(RECORD_PREFIX)
-        for name in request.resources
-        if _is_record(request.resources, name)
+        for name in request.recorded
+        if name.startswith(RECORD_PREFIX)
     }
 
 
@@ -117,25 +160,26 @@ def _is_record(objects: Mapping[str, Raw], name: str) -> bool:
     return name.startswith(RECORD_PREFIX) and objects[name].get("kind") == names.RECORD_KIND
 
 
-def _composed(one: Enrolled, facts: Facts, outcome: Outcome) -> dict[str, Composed | None]:
+def _composed(one: Enrolled, facts: Facts, outcome: Outcome) -> dict[str, Composed | Copied | None]:
     substrate = outcome.substrate
     if substrate is not None:
         # Its step, or a later one, says whether it is ready; without a step nobody would.
         ready = True if facts.drain else None
         substrate = replace(substrate, ready=ready)
-    made = {one.name: substrate}
+    made: dict[str, Composed | Copied | None] = {one.name: substrate}
     if outcome.record is not None and one.record_name not in one.request.desired:
         made[one.record_name] = replace(outcome.record, ready=outcome.open)
     return made
 
 
-def _holders(step: EnrolInput, present: Mapping[str, Facts]) -> dict[str, list[Facts]]:
-    """Return who holds each sibling."""
-    holders: dict[str, list[Facts]] = {held: [] for entry in step.resources for held in entry.hold}
-    for name, facts in present.items():
-        entry = _entry(step, name)
-        for held in () if entry is None else entry.hold:
-            holders[held].append(facts)
+def _holders(
+    step: EnrolInput, enrolled: Mapping[str, Enrolled], nodes: Mapping[str, Node]
+) -> dict[str, list[bool]]:
+    """Return of each sibling whether those that name it hold it by now."""
+    holders: dict[str, list[bool]] = {name: [] for entry in step.resources for name in entry.hold}
+    for name, node in nodes.items():
+        for sibling in enrolled[name].entry.hold:
+            holders[sibling].append(node.holds)
     return holders
 
 

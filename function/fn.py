@@ -1,7 +1,7 @@
 """The servicer: protobuf in, values through, protobuf out.
 
-Belongs here: conversion, and the edge where an error becomes a result. Not here: any
-decision. The only module besides `function.main` that knows the SDK.
+Belongs here: the answer as protobuf, and the edge where an error becomes a result. Not
+here: any decision, the request (`function.incoming`). `function.main` imports it.
 
 A payload may hold a bootstrap token, so nothing of it is ever logged or put into a
 result: an unforeseen error shows its class and place in the log, and a fixed text with
@@ -11,21 +11,23 @@ the request's tag in the answer. Source: reference, crossplane §2.3, §6.4 and 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grpc
-from crossplane.function import logging, resource, response
+from crossplane.function import logging, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
-from google.protobuf import struct_pb2
 
-from function import declare, enrol
-from function.compose.call import Answer, Composed, Notice, Request, Ttl
-from function.contract import names
+from function import declare, enrol, incoming, structs
+from function.compose.call import Answer, Composed, Copied, Notice, Request, Ttl
 from function.contract.conditions import Verdict
 from function.contract.errors import ContractError
+from function.memory import Memory, Nodes, restore
+from function.structs import NO_MODEL, Model, plain
+
+__all__ = ["RESPONSE_MAX_BYTES", "FunctionRunner", "plain", "run"]
 
 RESPONSE_MAX_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
 """Crossplane refuses 4 MiB; the rest is room for what gRPC adds around the message."""
@@ -49,10 +51,15 @@ _STATUS: Final = {
 
 
 class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
-    """Answers RunFunction; keeps no state between calls."""
+    """Answers RunFunction.
+
+    What it remembers between calls is how requests read, never an answer's substance: equal
+    requests get equal answers whatever came before.
+    """
 
     def __init__(self) -> None:
         self._log = logging.get_logger()
+        self._nodes = Nodes()
 
     async def RunFunction(  # noqa: N802 - gRPC's name
         self, req: fnv1.RunFunctionRequest, _: grpc.aio.ServicerContext
@@ -62,7 +69,7 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         Idempotency: a pure function of the request; equal requests get equal answers.
         """
         try:
-            return run(req)
+            return run(req, self._nodes)
         except ContractError as error:
             return _fatal(req, f"cannot run step: {error}")
         except Exception as error:  # noqa: BLE001 - the edge: an exception's text may quote a payload
@@ -77,137 +84,53 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
             return _fatal(req, f"cannot run step: internal error; look for tag {tag} in the log")
 
 
-def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
+def run(req: fnv1.RunFunctionRequest, nodes: Nodes | None = None) -> fnv1.RunFunctionResponse:
     """Answer one request.
 
     Desired state, context and tag of the request are kept.
 
+    Args:
+        req: The request.
+        nodes: What is remembered of nodes; it changes how long an answer takes, and nothing
+            of the answer.
+
     Raises:
         ContractError: The step's input is unreadable.
     """
-    step = plain(req.input)
+    step = incoming.step(req.input)
     kind = step.get("kind")
     if not isinstance(kind, str) or kind not in _INPUTS:
         raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
-    rsp = _response(req, _INPUTS[kind](_request(req, step)))
+    memory = None if nodes is None else Memory(nodes=nodes, req=req)
+    request = incoming.request(req, step, memory)
+    answer = _INPUTS[kind](request)
+    rsp = _response(req, request, answer)
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
+        if nodes is not None:
+            for digest, node in answer.settled.items():
+                nodes.keep(digest, node, rsp.desired)
         return rsp
     return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
 
 
-def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Return a Struct as plain values.
-
-    A Struct holds doubles only: whole ones become integers again.
-    """
-    return {key: _plain(value) for key, value in struct.fields.items()}
-
-
-def manifest(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Return an object as plain values, without its `managedFields`, which are large."""
-    return {
-        key: _head(value.struct_value) if key == "metadata" else _plain(value)
-        for key, value in struct.fields.items()
-    }
-
-
-def _head(struct: struct_pb2.Struct) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in struct.fields.items() if key != "managedFields"}
-
-
-def _plain(value: struct_pb2.Value) -> Any:
-    match value.WhichOneof("kind"):
-        case "struct_value":
-            return plain(value.struct_value)
-        case "list_value":
-            return [_plain(item) for item in value.list_value.values]
-        case "number_value":
-            number = value.number_value
-            return int(number) if number.is_integer() else number
-        case "string_value":
-            return value.string_value
-        case "bool_value":
-            return value.bool_value
-        case _:
-            return None
-
-
-class _Objects(Mapping[str, dict[str, Any]]):
-    """Objects of a request by name, converted when somebody looks at one.
-
-    A pipeline may compose hundreds that are nobody's business here.
-    """
-
-    def __init__(
-        self,
-        source: Mapping[str, fnv1.Resource],
-        read: Callable[[struct_pb2.Struct], dict[str, Any]],
-    ) -> None:
-        self._source = source
-        self._convert = read
-        self._read: dict[str, dict[str, Any]] = {}
-
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        if name not in self._read:
-            # Indexing a protobuf map creates the entry: look before reading.
-            if name not in self._source:
-                raise KeyError(name)
-            self._read[name] = self._convert(self._source[name].resource)
-        return self._read[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._source)
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._source
-
-
-def _request(req: fnv1.RunFunctionRequest, step: dict[str, Any]) -> Request:
-    required = {
-        name: manifest(found.items[0].resource) if found.items else None
-        for name, found in req.required_resources.items()
-    }
-    asked = req.context.fields.get(names.CONTEXT_PREVIEW)
-    return Request(
-        xr=manifest(req.observed.composite.resource),
-        resources=_Objects(req.observed.resources, manifest),
-        whole=_Objects(req.observed.resources, plain),
-        desired=_Objects(req.desired.resources, plain),
-        held=_held(req.observed) if step.get("kind") == enrol.KIND else frozenset(),
-        required=required,
-        step=step,
-        preview=asked is not None and asked.bool_value,
-    )
-
-
-def _held(observed: fnv1.State) -> frozenset[str]:
-    """Return which resources carry the hold, without converting any."""
-    return frozenset(name for name, one in observed.resources.items() if _is_held(one.resource))
-
-
-def _is_held(struct: struct_pb2.Struct) -> bool:
-    for key in ("metadata", "labels"):
-        # Indexing a protobuf map creates the entry: look before reading.
-        if key not in struct.fields:
-            return False
-        struct = struct.fields[key].struct_value
-    return names.LABEL_HOLD in struct.fields and (
-        struct.fields[names.LABEL_HOLD].string_value == "true"
-    )
-
-
-def _response(req: fnv1.RunFunctionRequest, answer: Answer) -> fnv1.RunFunctionResponse:
+def _response(
+    req: fnv1.RunFunctionRequest, request: Request, answer: Answer
+) -> fnv1.RunFunctionResponse:
     rsp = response.to(req, ttl=answer.ttl.value)
     for name, composed in answer.resources.items():
-        _compose(rsp.desired, name, composed)
+        if isinstance(composed, Copied):
+            made = rsp.desired.resources[name]
+            restore(made.resource, composed, req.observed.resources[name].resource)
+            _set_ready(made, ready=composed.ready)
+        else:
+            _compose(rsp.desired, name, composed, _model(req, request, name))
     if answer.status:
         composite = rsp.desired.composite.resource
         status = plain(composite).get("status")
         merged = {**(status if isinstance(status, dict) else {}), **answer.status}
-        resource.update(rsp.desired.composite, {"status": merged})
+        there = composite.fields["status"].struct_value
+        there.Clear()
+        structs.write(there, merged, NO_MODEL)
     if not answer.ready:
         # Otherwise it is as ready as its resources, other steps' among them.
         rsp.desired.composite.ready = fnv1.READY_FALSE
@@ -225,15 +148,28 @@ def _response(req: fnv1.RunFunctionRequest, answer: Answer) -> fnv1.RunFunctionR
     return rsp
 
 
-def _compose(desired: fnv1.State, name: str, composed: Composed | None) -> None:
+def _model(req: fnv1.RunFunctionRequest, request: Request, name: str) -> Model:
+    """Return what an earlier step composed under a name, else what is observed."""
+    if name in request.desired:
+        return req.desired.resources[name].resource, request.desired[name]
+    if name in request.resources:
+        return req.observed.resources[name].resource, request.resources[name]
+    return NO_MODEL
+
+
+def _compose(desired: fnv1.State, name: str, composed: Composed | None, model: Model) -> None:
     if composed is None:
         desired.resources.pop(name, None)
         return
     made = desired.resources[name]
     made.resource.Clear()
-    resource.update(made, composed.manifest)
-    if composed.ready is not None:
-        made.ready = fnv1.READY_TRUE if composed.ready else fnv1.READY_FALSE
+    structs.write(made.resource, composed.manifest, model)
+    _set_ready(made, ready=composed.ready)
+
+
+def _set_ready(made: fnv1.Resource, *, ready: bool | None) -> None:
+    if ready is not None:
+        made.ready = fnv1.READY_TRUE if ready else fnv1.READY_FALSE
 
 
 def _event(notice: Notice) -> fnv1.Result:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, unique
-from typing import Any
+from typing import Any, Protocol
 
 from function.compose.raw import Raw
 from function.contract.conditions import Verdict
+from function.render import fieldpath
 
 
 @unique
@@ -53,6 +54,8 @@ class Request:
             name that is missing was not looked for yet.
         step: The step's input object.
         preview: The request's context asks for a preview.
+        recorded: Names of the observed resources that are records.
+        memory: What is known from earlier calls, or None.
     """
 
     xr: Raw = field(repr=False)
@@ -62,7 +65,9 @@ class Request:
     whole: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     held: frozenset[str] = frozenset()
+    recorded: frozenset[str] = frozenset()
     preview: bool = False
+    memory: Memory | None = field(default=None, repr=False)
 
     def lookup(self, requirement: str) -> Lookup:
         """Return what became of a requirement."""
@@ -131,15 +136,17 @@ class Answer:
         ttl: How long the answer holds.
         requirements: Every object that is needed, by requirement name.
         notices: What its people should hear once, beside the conditions.
+        settled: What later calls may know, by the digest of what it was made of.
     """
 
-    resources: Mapping[str, Composed | None]
+    resources: Mapping[str, Composed | Copied | None]
     ready: bool
     verdicts: tuple[Verdict, ...]
     status: dict[str, Any]
     ttl: Ttl
     requirements: Mapping[str, Requirement]
     notices: tuple[Notice, ...] = ()
+    settled: Mapping[bytes, Node] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +155,62 @@ class Notice:
 
     reason: str
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """One object to compose as it was composed before.
+
+    Attributes:
+        data: A serialized Struct: all of it but what is carried.
+        carried: Where the observed one carries its bootstrap, which is copied.
+        ready: Whether it is ready; None: for other steps to say.
+    """
+
+    data: bytes = field(repr=False)
+    carried: tuple[fieldpath.Path, ...]
+    ready: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What became of one enrolled resource.
+
+    Attributes:
+        outcome: What its composition said; what it composed is in `resources`.
+        resources: What to compose, by name; None: nothing.
+        holds: Whether it holds its siblings.
+        carried: By object: where it carries the bootstrap; None: the node is not settled.
+    """
+
+    outcome: Outcome
+    resources: Mapping[str, Composed | Copied | None]
+    holds: bool
+    carried: Mapping[str, tuple[fieldpath.Path, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Everything that the composition of one node reads.
+
+    Attributes:
+        said: What is no object.
+        desired: Names of the resources that earlier steps composed.
+        observed: Names of the observed resources.
+        alone: It is the only node of its XR, so most likely what changed.
+    """
+
+    said: tuple[bytes, ...]
+    desired: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
+    alone: bool = False
+
+
+class Memory(Protocol):
+    """What is known from earlier calls."""
+
+    def digest(self, read: Read) -> bytes | None:
+        """Return a digest of everything that is named; None: it is not worth looking."""
+
+    def known(self, digest: bytes) -> Node | None:
+        """Return what became of a node that read the same, or None."""

@@ -8,7 +8,6 @@ tag it set itself stays. Source: design §3, `Enrol`.
 from __future__ import annotations
 
 import base64
-from copy import deepcopy
 from typing import Any, Final
 
 from function.compose import bootstrap, owned, sight
@@ -65,7 +64,7 @@ def born(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str,
     """
     target = _target(facts)
     given = target.given or {}
-    manifest = deepcopy(dict(given))
+    manifest = dict(given)
     known = sight.known(facts)
     if _what(given) != (names.group_of(known.api_version), known.kind):
         raise _other_kind(facts)
@@ -101,15 +100,14 @@ def _fill(facts: Facts, manifest: dict[str, Any], name: str, value: str) -> None
 
 
 def _sticky(facts: Facts, live: Raw, given: Raw) -> dict[str, Any]:
-    manifest = deepcopy(dict(given))
+    manifest = dict(given)
     stamp = sight.stamped_generation(facts)
     if facts.status.accepted is not None or _marked(live):
         if _what(given) != _what(live):
             raise _other_kind(facts)
         _mark(facts, manifest, stamp)
-    if stamp is not None:
-        for path, value in _carried(facts, live).items():
-            fieldpath.write(manifest, path, value)
+    for path, value in carried(facts, live).items():
+        fieldpath.write(manifest, path, value)
     return manifest
 
 
@@ -119,13 +117,18 @@ def _other_kind(facts: Facts) -> ContractError:
     return ContractError(field=facts.resource, rule=rule, reason=Reason.IMMUTABLE)
 
 
-def _carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
-    """Return the bootstrap that a resource carries.
+def carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
+    """Return the bootstrap that a resource carries, by where; none where none was put there.
 
     The step's input may be edited, and a bootstrap that is left behind at its old place
     would be taken away under a running machine.
+
+    Raises:
+        ContractError: It is not where it must be.
     """
-    carried: dict[fieldpath.Path, str] = {}
+    if sight.stamped_generation(facts) is None:
+        return {}
+    found: dict[fieldpath.Path, str] = {}
     noted = mapping(metadata(live).get("annotations")).get(names.ANNOTATION_BOOTSTRAP_PATHS)
     for name in _fields(facts):
         path = _place(facts, name)
@@ -135,8 +138,8 @@ def _carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
             where = f"input.resources.paths.{name}"
             rule = "must lead to where the bootstrap is, which stays where it was put"
             raise ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE)
-        carried[path] = value
-    return carried
+        found[path] = value
+    return found
 
 
 def _fields(facts: Facts) -> tuple[str, ...]:

@@ -6,8 +6,11 @@ here: which resources there are, what is composed. Source: design §3, `Enrol`.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from function.compose import pipeline, reading
@@ -16,6 +19,7 @@ from function.compose.enrol_input import (
     RECORD_PREFIX,
     RESOURCES_MAX,
     EnrolInput,
+    EnrolPaths,
     EnrolResource,
 )
 from function.compose.facts import XR, Facts, Refusal, Target
@@ -26,6 +30,10 @@ from function.contract.errors import ContractError
 from function.contract.record import Declaration, Enrolment, SubstrateReference, XRReference
 from function.contract.strategy import InjectionStrategy
 from function.render import fieldpath, places, tag_place
+from function.render.tag_place import TagPlace
+
+_PLACES_MAX: Final = 256
+"""Kinds, each with what a step says of it, of which the places are remembered."""
 
 _RETRY_MAX: Final = 2**31 - 1
 _VERSION: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[a-z][a-z0-9-]{0,62}")
@@ -85,7 +93,7 @@ class Enrolled:
             substrate=live,
             sought=sought,
             token=reading.token(self._lookup(pipeline.REQUIRE_TOKEN).raw),
-            enrolment=Enrolment(**self.step.enrolment.model_dump(exclude_none=True)),
+            enrolment=reading.shared(self.request.step, _enrolment),
             preview=self.request.preview and record is None and live is None,
             target=target,
         )
@@ -159,7 +167,7 @@ class Enrolled:
             provider=self.entry.provider,
             cloud_credential=self.entry.cloud_credential,
             labels=self._labels(),
-            retry=_retry(self.request.xr),
+            retry=retry(self.request.xr),
         )
 
     def _labels(self) -> dict[str, str]:
@@ -177,21 +185,15 @@ class Enrolled:
         what = given or live or {}
         if given is not None and _unnamed(given):
             raise ContractError(field=self.name, rule="must have an apiVersion and a kind")
-        secret = self.entry.injection_strategy is InjectionStrategy.PROVIDER_SECRET
         group = names.group_of(str(what.get("apiVersion", "")))
-        texts = places.defaults(group, str(what.get("kind", "")), provider_secret=secret)
-        said = self.entry.paths.model_dump(by_alias=True, exclude_none=True)
-        if said.keys() & {places.USER_DATA, places.USER_DATA_BASE64}:
-            texts.pop(places.USER_DATA, None)
-            texts.pop(places.USER_DATA_BASE64, None)
-        texts |= said
-        tags = texts.pop(places.TAGS, None)
-        where = "input.resources.paths"
+        paths, tags = _places(
+            group, str(what.get("kind", "")), self.entry.paths, self.entry.injection_strategy
+        )
         return Target(
             given=given,
             whole=self.request.whole,
-            paths={name: fieldpath.parse(f"{where}.{name}", text) for name, text in texts.items()},
-            tags=None if tags is None else tag_place.parse(f"{where}.tags", tags),
+            paths=paths,
+            tags=tags,
             terminal=tuple((c.type, c.status) for c in self.entry.terminal_conditions),
             siblings=self.siblings,
         )
@@ -205,6 +207,29 @@ class Enrolled:
             terminal=(),
             siblings=self.siblings,
         )
+
+
+def _enrolment(step: Raw) -> Enrolment:
+    knobs = reading.parsed(EnrolInput, step, "input").enrolment
+    return Enrolment(**knobs.model_dump(exclude_none=True))
+
+
+@functools.lru_cache(maxsize=_PLACES_MAX)
+def _places(
+    group: str, kind: str, said: EnrolPaths, strategy: InjectionStrategy
+) -> tuple[Mapping[str, fieldpath.Path], TagPlace | None]:
+    secret = strategy is InjectionStrategy.PROVIDER_SECRET
+    texts = places.defaults(group, kind, provider_secret=secret)
+    given = said.model_dump(by_alias=True, exclude_none=True)
+    if given.keys() & {places.USER_DATA, places.USER_DATA_BASE64}:
+        texts.pop(places.USER_DATA, None)
+        texts.pop(places.USER_DATA_BASE64, None)
+    texts |= given
+    tags = texts.pop(places.TAGS, None)
+    where = "input.resources.paths"
+    paths = {name: fieldpath.parse(f"{where}.{name}", text) for name, text in texts.items()}
+    place = None if tags is None else tag_place.parse(f"{where}.tags", tags)
+    return MappingProxyType(paths), place
 
 
 def _taken(name: str) -> Refusal:
@@ -222,7 +247,7 @@ def _ours(live: Raw) -> bool:
     return names.LABEL_RECORD in mapping(metadata(live).get("labels"))
 
 
-def _retry(xr: Raw) -> int:
+def retry(xr: Raw) -> int:
     """Return the XR's `spec.retry`; a composite of somebody else's may mean another thing."""
     value = mapping(xr.get("spec")).get("retry")
     known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _RETRY_MAX

@@ -19,6 +19,12 @@ _TOKEN: Final = re.compile(
 """What a bootstrap token looks like; base64 goes to the end of its run."""
 
 
+_BEGINNINGS: Final = ("psb_", "cHNiX", "BzYl", "wc2Jf")
+
+
 def redacted(text: str) -> str:
     """Return a text without anything that looks like a bootstrap token. Idempotent."""
+    # Four plain searches cost a tenth of the pattern's, and nearly no text holds any.
+    if not any(beginning in text for beginning in _BEGINNINGS):
+        return text
     return _TOKEN.sub(REDACTED, text)

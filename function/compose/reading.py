@@ -7,14 +7,15 @@ value. Not here: what an input alone reads, any decision.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from function.compose.call import Lookup
 from function.compose.facts import XR, Record, Token
-from function.compose.raw import COUNT, Raw, mapping, metadata, status
+from function.compose.raw import COUNT, Raw, Shared, mapping, metadata, status
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
@@ -23,6 +24,7 @@ from function.contract.secrets import TokenPlaintext
 from function.contract.shape import NameRef
 
 Model = TypeVar("Model", bound=BaseModel)
+Read = TypeVar("Read")
 
 _KEY_MAX: Final = 63
 """Longest part of a field path that is shown, in characters; keys are the user's."""
@@ -58,14 +60,15 @@ def record(observed: Raw | None, sought: Lookup) -> Record | None:
         return None
     written, unreadable = status(raw), None
     try:
-        RecordStatus.model_validate(written)
+        known = RecordStatus.model_validate(written)
     except ValidationError as error:
         unreadable = _fault(error, "ProvisioningRecord.status", Reason.STATUS_UNREADABLE)
         fields = {str(fault["loc"][0]) for fault in error.errors(include_input=False)}
         written = {name: value for name, value in written.items() if name not in fields}
+        known = RecordStatus.model_validate(written)
     return Record(
         raw=raw,
-        status=RecordStatus.model_validate(written),
+        status=known,
         unreadable=unreadable,
         found=observed is None,
     )
@@ -124,6 +127,23 @@ def parsed(
     except ValidationError as error:
         fault = _fault(error, where, reason)
     raise fault
+
+
+def shared(raw: Raw, read: Callable[..., Read], *beside: Shared) -> Read:
+    """Return what an object is read as; of one that many calls bring, it is read once.
+
+    Args:
+        raw: The object.
+        read: A function of a module, of these objects alone. What it raises is not remembered.
+        beside: Others that it reads; what is remembered is of the same ones.
+    """
+    if not isinstance(raw, Shared):
+        return read(raw, *beside)
+    known = raw.parsed.get(read)
+    if known is None or any(map(operator.is_not, known[0], beside)):
+        known = raw.parsed[read] = (beside, read(raw, *beside))
+    found: Read = known[1]
+    return found
 
 
 def _fault(error: ValidationError, where: str, reason: str) -> ContractError:

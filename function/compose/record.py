@@ -6,7 +6,6 @@ reconciler writes. Source: kinds.md, "What the function composes".
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any, Final
 
 from function.compose import reading, sight
@@ -61,7 +60,7 @@ def manifest(facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def failure(facts: Facts, live: Raw | None) -> conditions.Condition | None:
+def failure(facts: Facts, live: Raw | None) -> conditions.Said | None:
     """Return the terminal condition of a substrate, or None while it did not fail.
 
     Only the status that was asked for is terminal: Crossplane turns unseen conditions
@@ -74,7 +73,7 @@ def failure(facts: Facts, live: Raw | None) -> conditions.Condition | None:
         found = conditions.find(status(live), kind)
         if found is not None and found.status == wanted:
             reason, message = redacted(found.reason), redacted(found.message)[:REASON_MAX]
-            return found.model_copy(update={"reason": reason, "message": message})
+            return conditions.Said(status=found.status, reason=reason, message=message)
     return None
 
 
@@ -103,7 +102,7 @@ def _declaration(facts: Facts) -> dict[str, Any] | None:
     if facts.record is None:
         return None
     held = mapping(facts.recorded.get("declaration"))
-    return deepcopy(dict(held)) or None
+    return dict(held) or None
 
 
 def _may_hold(facts: Facts) -> bool:
@@ -121,15 +120,15 @@ def _observed(facts: Facts) -> dict[str, Any]:
     if seen is None:
         return _unseen(facts)
     failed = failure(facts, seen)
-    return wire(
-        ObservedSubstrate(
-            exists=True,
-            ready=conditions.is_true(status(seen), ConditionType.READY),
-            failed=failed is not None,
-            reason="" if failed is None else f"{failed.reason}: {failed.message}"[:REASON_MAX],
-            bootstrap_generation=sight.stamped_generation(facts),
-        )
-    )
+    # As a manifest holds `ObservedSubstrate`: every value is known to fit.
+    observed: dict[str, Any] = {
+        "exists": True,
+        "ready": conditions.is_true(status(seen), ConditionType.READY),
+        "failed": failed is not None,
+        "reason": "" if failed is None else f"{failed.reason}: {failed.message}"[:REASON_MAX],
+    }
+    stamp = sight.stamped_generation(facts)
+    return observed if stamp is None else {**observed, "bootstrapGeneration": stamp}
 
 
 def _unseen(facts: Facts) -> dict[str, Any]:
@@ -138,5 +137,5 @@ def _unseen(facts: Facts) -> dict[str, Any]:
     if facts.record is not None and (undecided or facts.record.unreadable is not None):
         held = mapping(facts.recorded.get("observed"))
         if held:
-            return deepcopy(dict(held))
+            return dict(held)
     return wire(ObservedSubstrate())

@@ -8,8 +8,7 @@ knows. Source: design §3, `hold`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from function.compose import owned, reading
@@ -32,31 +31,31 @@ def reference(xr: XR, request: Request, name: str) -> SubstrateReference | None:
 
 
 def composed(
-    xr: XR, request: Request, holders: Mapping[str, Iterable[Facts]]
+    xr: XR, request: Request, holders: Mapping[str, Sequence[bool]]
 ) -> dict[str, Composed | None]:
     """Return what to compose of the siblings; one that is missing stays as it was given.
 
     Args:
         xr: The composite.
         request: The call.
-        holders: By sibling: the resources that hold it.
+        holders: By sibling: of each resource that names it, whether it holds it by now.
     """
     made: dict[str, Composed | None] = {}
     for name, holding in holders.items():
-        facts = tuple(holding)
         given, live = request.desired.get(name), request.resources.get(name)
-        wanted = any(_holds(one) for one in facts)
+        wanted = any(holding)
         if live is not None and (wanted or _held(live)):
             base = owned.last_applied(request.whole.get(name, live)) if given is None else given
             made[name] = Composed(manifest=_marked(base, None), ready=None)
-        elif live is None and given is not None and facts:
+        elif live is None and given is not None and holding:
             # Without anybody to hold it yet, a machine may be waiting for it to be there.
             fresh = Composed(manifest=_marked(given, _own_name(xr, name)), ready=None)
             made[name] = fresh if wanted else None
     return made
 
 
-def _holds(facts: Facts) -> bool:
+def holds(facts: Facts) -> bool:
+    """Whether a node holds its siblings: its record that lists them is accepted."""
     known = facts.status
     accepted = known.accepted is not None and known.substrate is SubstrateState.PRESENT
     return facts.preview or (accepted and facts.record is not None and not facts.record.terminating)
@@ -67,7 +66,7 @@ def _held(live: Raw) -> bool:
 
 
 def _marked(base: Raw, name: str | None) -> dict[str, Any]:
-    manifest = deepcopy(dict(base))
+    manifest = dict(base)
     head = dict(metadata(manifest))
     if name is not None:
         head["name"] = head.get("name") or name

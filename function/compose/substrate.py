@@ -10,7 +10,6 @@ rule".
 from __future__ import annotations
 
 import re
-from copy import deepcopy
 from typing import Any, Final
 
 from function.compose import bootstrap, owned, sight
@@ -42,7 +41,7 @@ def kept(facts: Facts, live: Raw) -> dict[str, Any]:
         ContractError: Nobody knows what it is.
     """
     observed = mapping(live.get("spec"))
-    spec = {key: deepcopy(observed[key]) for key in _OWNED if key in observed}
+    spec = {key: observed[key] for key in _OWNED if key in observed}
     manifest = _manifest(facts, sight.known(facts), sight.stamped_generation(facts), spec)
     annotations = mapping(metadata(live).get("annotations"))
     path = annotations.get(names.ANNOTATION_PROVIDER_CONFIG)

@@ -19,7 +19,7 @@ from function.compose.quoted import redacted
 from function.compose.raw import Raw, status
 from function.compose.stage import Stage
 from function.contract import conditions
-from function.contract.conditions import Condition, ConditionType, Reason, Verdict
+from function.contract.conditions import ConditionType, Reason, Said, Verdict
 from function.contract.errors import ContractError
 from function.contract.strategy import MeshRole, Phase
 from function.render import inject, tag_notes, tags
@@ -59,7 +59,7 @@ def verdicts(facts: Facts, judged: Judged) -> tuple[Verdict, ...]:
     )
 
 
-def said(facts: Facts, condition_type: ConditionType) -> Condition | None:
+def said(facts: Facts, condition_type: ConditionType) -> Said | None:
     """Return a condition that the reconciler wrote on the record."""
     return (
         None if facts.record is None else conditions.find(status(facts.record.raw), condition_type)
@@ -203,7 +203,7 @@ def _tagged(facts: Facts) -> Verdict:
     return _false(kind, Reason.LABELS_DROPPED if dropped else Reason.LABELS_ALTERED, told)
 
 
-def _mirror(kind: ConditionType, condition: Condition) -> Verdict:
+def _mirror(kind: ConditionType, condition: Said) -> Verdict:
     say = {"True": _true, "False": _false}.get(condition.status, _unknown)
     return say(kind, condition.reason, condition.message)
 
@@ -222,7 +222,12 @@ def _unknown(kind: ConditionType, reason: str, message: str) -> Verdict:
 
 def _verdict(verdict: Verdict) -> Verdict:
     """Return a verdict the API server takes, whatever a provider wrote."""
-    reason = redacted(verdict.reason)
-    legal = reason if _REASON.fullmatch(reason) else str(verdict.type)
+    if isinstance(verdict.reason, Reason):
+        legal: str = verdict.reason
+    else:
+        reason = redacted(verdict.reason)
+        legal = reason if _REASON.fullmatch(reason) else str(verdict.type)
     text = redacted(verdict.message)[:MESSAGE_MAX].strip() or legal
+    if (legal, text) == (verdict.reason, verdict.message):
+        return verdict
     return replace(verdict, reason=legal, message=text)

@@ -8,6 +8,8 @@ Source: crossplane-runtime, `pkg/fieldpath`.
 
 from __future__ import annotations
 
+import copy
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -27,6 +29,9 @@ thirty objects, could be written, but no later step could read it."""
 INDEX_MAX: Final = 63
 """Highest index of a list: room for any provider's list of one machine's parts."""
 
+_KNOWN_MAX: Final = 1024
+"""Paths that are remembered: the defaults, and what a cluster's Compositions name."""
+
 _SEGMENT: Final = re.compile(
     r"""(?:^|\.)(?P<name>[A-Za-z0-9_$-]+)"""
     r"""|\[(?P<index>[0-9]{1,2})\]|\[["']?(?P<key>[A-Za-z0-9_./$-]+)["']?\]"""
@@ -40,6 +45,17 @@ def parse(field: str, text: str) -> Path:
         ContractError: It is none, or does not lead below `spec` or `metadata.annotations`,
             or into Crossplane's own part of the spec.
     """
+    path = _segments(text)
+    if path is None:
+        raise ContractError(field=field, rule="must be a field path, such as spec.userData")
+    if path[0] != "spec" or path[1] == "crossplane":
+        raise ContractError(field=field, rule="must lead below spec, and not into spec.crossplane")
+    return path
+
+
+@functools.lru_cache(maxsize=_KNOWN_MAX)
+def _segments(text: str) -> Path | None:
+    """Return a text's parts, or None where they are no path or too much of one."""
     path: list[str | int] = []
     at = 0
     while at < len(text) <= LENGTH_MAX:
@@ -51,9 +67,7 @@ def parse(field: str, text: str) -> Path:
         at = found.end()
     far = any(isinstance(segment, int) and segment > INDEX_MAX for segment in path)
     if at != len(text) or not 2 <= len(path) <= SEGMENTS_MAX or far:
-        raise ContractError(field=field, rule="must be a field path, such as spec.userData")
-    if path[0] != "spec" or path[1] == "crossplane":
-        raise ContractError(field=field, rule="must lead below spec, and not into spec.crossplane")
+        return None
     return tuple(path)
 
 
@@ -72,7 +86,10 @@ def read(source: Mapping[str, Any], path: Path) -> object:
 
 
 def write(target: dict[str, Any], path: Path, value: Any) -> None:
-    """Set a path, making the parents that are missing; where it cannot, nothing changes.
+    """Set a path, making the parents that are missing; where it cannot, no value changes.
+
+    Only the target itself is changed: parents on the way are replaced by copies, so that it
+    may share its parts with others.
 
     Raises:
         ContractError: A parent is there and is something else, or an index skips one.
@@ -90,7 +107,7 @@ def write(target: dict[str, Any], path: Path, value: Any) -> None:
         if last or there is None:
             _set(here, segment, _grown(path, position + 1, value))
             return
-        here = there
+        here[segment] = here = copy.copy(there)
 
 
 def _set(here: Any, segment: str | int, value: Any) -> None:

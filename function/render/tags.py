@@ -12,9 +12,11 @@ Source: seed 000, "cloudTags"; contracts §5; docs/decisions/0008.
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from function.contract.strategy import CloudProvider
@@ -22,6 +24,10 @@ from function.render.tag_notes import Note, NoteKind, shown
 from function.render.tag_rules import RULES, Rules, TextRule, Unit
 
 _SUBSTITUTE: Final = "_"
+_KNOWN_MAX: Final = 256
+"""Sets of labels whose tags are remembered: the nodes of an XR mostly share one, and each is
+asked for twice a call. A set takes some kilobytes."""
+
 _ESCAPE: Final = "x-"
 """Before a key that may not begin as it does: legal first characters everywhere."""
 
@@ -48,11 +54,14 @@ def encode(provider: CloudProvider, labels: Mapping[str, str]) -> Encoded:
 
     Total: any texts give legal tags.
     """
+    return _encoded(provider, tuple(sorted(labels.items())))
+
+
+@functools.lru_cache(maxsize=_KNOWN_MAX)
+def _encoded(provider: CloudProvider, labels: tuple[tuple[str, str], ...]) -> Encoded:
     shelf = _Shelf(provider=provider, rules=RULES[provider])
-    notes = tuple(
-        note for label in sorted(labels) if (note := shelf.put(label, labels[label])) is not None
-    )
-    return Encoded(tags=dict(sorted(shelf.tags.items())), notes=notes)
+    notes = tuple(note for label, value in labels if (note := shelf.put(label, value)) is not None)
+    return Encoded(tags=MappingProxyType(dict(sorted(shelf.tags.items()))), notes=notes)
 
 
 def cloud_tags(provider: CloudProvider, labels: Mapping[str, str]) -> dict[str, str]:

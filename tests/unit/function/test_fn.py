@@ -13,7 +13,7 @@ from crossplane.function import logging
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import json_format, struct_pb2
 
-from function import fn
+from function import fn, structs
 from tests.unit.function import given
 
 SEED = 20260117
@@ -210,7 +210,7 @@ def test_managed_fields_are_left_out_of_an_object_and_of_nothing_else() -> None:
         {"metadata": {"name": "a", "managedFields": [1]}, "spec": {"managedFields": [1]}}, struct
     )
 
-    assert fn.manifest(struct) == {"metadata": {"name": "a"}, "spec": {"managedFields": [1]}}
+    assert structs.manifest(struct) == {"metadata": {"name": "a"}, "spec": {"managedFields": [1]}}
 
 
 def mutations(generator: random.Random, value: Any) -> Any:

@@ -1,0 +1,152 @@
+"""A request of Crossplane's as plain values.
+
+Belongs here: what is converted and when, and what is remembered of it. Not here: how
+(`function.structs`), any decision. `function.fn` alone imports it.
+
+A payload may hold a bootstrap token, so only what cannot is remembered: the catalogue and
+the inputs of steps. Source: reference, crossplane §6.4; docs/decisions/0010.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+from google.protobuf import struct_pb2
+
+from function import enrol
+from function.compose.call import Memory, Request
+from function.compose.raw import Raw, Shared
+from function.contract import names
+from function.structs import manifest, plain
+
+_REMEMBERED_MAX: Final = 256
+"""Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
+
+_XRS_MAX: Final = 512
+"""XRs of `Declare` that are remembered: each is asked about twice a reconcile, and more often
+changes one of its objects than itself. What they say stands in their records, for all to read."""
+
+_REMEMBERED_MAX_BYTES: Final = 32 * 1024
+"""Largest object that is remembered, so that all are some tens of MiB at the very most."""
+
+_CATALOGUE: Final = frozenset({"BlueprintVersion", "CloudCredential", "Cloud"})
+"""Kinds that thousands of XRs bring alike, and that hold nothing secret."""
+
+
+def step(struct: struct_pb2.Struct) -> Raw:
+    """Return a step's input; it is converted once for all calls that bring the same."""
+    return _remembered(struct)
+
+
+def request(req: fnv1.RunFunctionRequest, step: Raw, memory: Memory | None) -> Request:
+    """Return a request as plain values.
+
+    Args:
+        req: As it came; it is not changed, and must not be while the result is in use.
+        step: Its step's input.
+        memory: What is known from earlier calls.
+    """
+    required = {
+        name: _required(found.items[0].resource) if found.items else None
+        for name, found in req.required_resources.items()
+    }
+    enrols = step.get("kind") == enrol.KIND
+    composite = req.observed.composite.resource
+    asked = req.context.fields.get(names.CONTEXT_PREVIEW)
+    return Request(
+        xr=manifest(composite) if enrols else _remembered(composite, _read_xr),
+        resources=_Objects(req.observed.resources, manifest),
+        whole=_Objects(req.observed.resources, plain),
+        desired=_Objects(req.desired.resources, plain),
+        held=_held(req.observed) if enrols else frozenset(),
+        recorded=_recorded(req.observed) if enrols else frozenset(),
+        memory=memory if enrols else None,
+        required=required,
+        step=step,
+        preview=asked is not None and asked.bool_value,
+    )
+
+
+def _required(struct: struct_pb2.Struct) -> Raw:
+    fields = struct.fields
+    # Indexing a protobuf map creates the entry: look before reading.
+    if "kind" in fields and fields["kind"].string_value in _CATALOGUE:
+        return _remembered(struct)
+    return manifest(struct)
+
+
+def _read(data: bytes) -> Shared:
+    return Shared(manifest(struct_pb2.Struct.FromString(data)))
+
+
+_read_known = functools.lru_cache(maxsize=_REMEMBERED_MAX)(_read)
+_read_xr = functools.lru_cache(maxsize=_XRS_MAX)(_read)
+
+
+def _remembered(struct: struct_pb2.Struct, read: Callable[[bytes], Shared] = _read_known) -> Shared:
+    # Crossplane sends a map in any order.
+    data = struct.SerializeToString(deterministic=True)
+    return read(data) if len(data) <= _REMEMBERED_MAX_BYTES else Shared(manifest(struct))
+
+
+class _Objects(Mapping[str, dict[str, Any]]):
+    """Objects of a request by name, converted when somebody looks at one.
+
+    A pipeline may compose hundreds that are nobody's business here.
+    """
+
+    def __init__(
+        self,
+        source: Mapping[str, fnv1.Resource],
+        read: Callable[[struct_pb2.Struct], dict[str, Any]],
+    ) -> None:
+        self._source = source
+        self._convert = read
+        self._read: dict[str, dict[str, Any]] = {}
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        if name not in self._read:
+            # Indexing a protobuf map creates the entry: look before reading.
+            if name not in self._source:
+                raise KeyError(name)
+            self._read[name] = self._convert(self._source[name].resource)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._source)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._source
+
+
+def _held(observed: fnv1.State) -> frozenset[str]:
+    """Return which resources carry the hold, without converting any."""
+    return frozenset(name for name, one in observed.resources.items() if _is_held(one.resource))
+
+
+def _recorded(observed: fnv1.State) -> frozenset[str]:
+    """Return which resources are records, without converting any."""
+    return frozenset(
+        name
+        for name, one in observed.resources.items()
+        # Indexing a protobuf map creates the entry: look before reading.
+        if "kind" in one.resource.fields
+        and one.resource.fields["kind"].string_value == names.RECORD_KIND
+    )
+
+
+def _is_held(struct: struct_pb2.Struct) -> bool:
+    for key in ("metadata", "labels"):
+        # Indexing a protobuf map creates the entry: look before reading.
+        if key not in struct.fields:
+            return False
+        struct = struct.fields[key].struct_value
+    return names.LABEL_HOLD in struct.fields and (
+        struct.fields[names.LABEL_HOLD].string_value == "true"
+    )

@@ -1,0 +1,182 @@
+"""What is remembered of nodes between calls, and digests of what they were made of.
+
+Belongs here: the bounds, the digests, taking the bootstrap out of what is kept and putting
+it back. Not here: which nodes may be remembered (`function.compose.known`). `function.fn`
+alone imports it. Nothing that is kept holds a bootstrap. Source: docs/decisions/0010.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+from google.protobuf import struct_pb2
+
+from function.compose.call import Copied, Node, Read
+from function.compose.quoted import redacted
+
+ENTRIES_MAX: Final = 4096
+"""Nodes that are remembered: forty XRs of a hundred each."""
+
+BYTES_MAX: Final = 32 * 1024 * 1024
+"""What they may take: an eighth of what the function's container is given."""
+
+_OVERHEAD_BYTES: Final = 4096
+"""What a node takes beside its objects: digests, conditions, the values around them."""
+
+_HINTS_MAX: Final = 4 * ENTRIES_MAX
+"""Nodes in one version each that were met, remembered or not; a hint takes some 300 bytes."""
+
+_DIGEST_BYTES: Final = 32
+_KEY: Final = os.urandom(32)
+"""What is digested holds tokens; keyed, a digest says nothing to who reads the memory's keys."""
+
+
+class Nodes:
+    """Settled nodes by the digest of what they were made of, the oldest forgotten first.
+
+    Safe on one event loop: nothing here awaits.
+    """
+
+    def __init__(self, *, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._nodes: OrderedDict[bytes, Node] = OrderedDict()
+        self._seen: OrderedDict[Hashable, None] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def size_bytes(self) -> int:
+        """What all take, roughly."""
+        return self._bytes
+
+    def seen(self, hint: Hashable) -> bool:
+        """Note a hint, and tell whether it was noted before; it is forgotten last."""
+        known = hint in self._seen
+        self._seen[hint] = None
+        self._seen.move_to_end(hint)
+        if len(self._seen) > _HINTS_MAX:
+            self._seen.popitem(last=False)
+        return known
+
+    def get(self, digest: bytes) -> Node | None:
+        """Return a node; it is forgotten last."""
+        found = self._nodes.get(digest)
+        if found is not None:
+            self._nodes.move_to_end(digest)
+        return found
+
+    def keep(self, digest: bytes, node: Node, desired: fnv1.State) -> None:
+        """Remember a node, unless what is left of it looks as if it held a token.
+
+        Args:
+            digest: Of what it was made of.
+            node: What became of it.
+            desired: Where its objects were written.
+        """
+        copies = {name: _copied(node, name, desired) for name in node.resources}
+        if any(copy is not None and _tells(copy.data) for copy in copies.values()):
+            return
+        self._forget(digest)
+        self._nodes[digest] = replace(node, resources=copies)
+        self._bytes += _size(self._nodes[digest])
+        while len(self._nodes) > self._entries_max or self._bytes > self._bytes_max:
+            self._forget(next(iter(self._nodes)))
+
+    def _forget(self, digest: bytes) -> None:
+        gone = self._nodes.pop(digest, None)
+        self._bytes -= 0 if gone is None else _size(gone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The nodes as one call meets them.
+
+    Attributes:
+        req: The call's request.
+    """
+
+    nodes: Nodes
+    req: fnv1.RunFunctionRequest
+
+    def digest(self, read: Read) -> bytes | None:
+        """Return a digest of everything that is named; None: it is new, so nothing is known.
+
+        New is a node alone that was not met before with the same versions of the observed
+        objects. They only say whether a digest is worth its time: equal ones prove nothing.
+        """
+        if read.alone and not self.nodes.seen((*read.said, *self._versions(read))):
+            return None
+        desired, observed = self.req.desired.resources, self.req.observed.resources
+        structs = [desired[name].resource for name in read.desired]
+        structs += [observed[name].resource for name in read.observed]
+        # Crossplane sends a map in any order.
+        parts = [*read.said, *(one.SerializeToString(deterministic=True) for one in structs)]
+        sizes = repr([len(part) for part in parts]).encode()
+        data = b"".join((sizes, *parts))
+        return hashlib.blake2b(data, key=_KEY, digest_size=_DIGEST_BYTES).digest()
+
+    def _versions(self, read: Read) -> Iterator[str]:
+        resources = self.req.observed.resources
+        return (_version(resources[name].resource) for name in read.observed)
+
+    def known(self, digest: bytes) -> Node | None:
+        """Return what became of a node that read the same, or None."""
+        return self.nodes.get(digest)
+
+
+def restore(target: struct_pb2.Struct, copy: Copied, observed: struct_pb2.Struct) -> None:
+    """Write an object as it was composed before, with the bootstrap that is observed."""
+    target.ParseFromString(copy.data)
+    for path in copy.carried:
+        *parents, last = path
+        source, place = _at(observed, parents), _at(target, parents)
+        place[last].CopyFrom(source[last])
+
+
+def _copied(node: Node, name: str, desired: fnv1.State) -> Copied | None:
+    composed = node.resources[name]
+    if composed is None:
+        return None
+    struct = struct_pb2.Struct()
+    struct.CopyFrom(desired.resources[name].resource)
+    carried = node.carried.get(name, ()) if node.carried else ()
+    for *parents, last in carried:
+        _at(struct, parents)[last].Clear()
+    return Copied(data=struct.SerializeToString(), carried=carried, ready=composed.ready)
+
+
+def _at(struct: struct_pb2.Struct, path: list[str | int]) -> Any:
+    """Return the map or the list that a path leads to, which is there."""
+    place: Any = struct.fields
+    for segment in path:
+        value = place[segment]
+        is_list = value.WhichOneof("kind") == "list_value"
+        place = value.list_value.values if is_list else value.struct_value.fields
+    return place
+
+
+def _version(struct: struct_pb2.Struct) -> str:
+    # Indexing a protobuf map creates the entry: look before reading.
+    if "metadata" not in struct.fields:
+        return ""
+    head = struct.fields["metadata"].struct_value.fields
+    return head["resourceVersion"].string_value if "resourceVersion" in head else ""
+
+
+def _tells(data: bytes) -> bool:
+    text = data.decode("latin-1")
+    return redacted(text) != text
+
+
+def _size(node: Node) -> int:
+    copies = (copy for copy in node.resources.values() if isinstance(copy, Copied))
+    return _OVERHEAD_BYTES + sum(len(copy.data) for copy in copies)

@@ -1,0 +1,267 @@
+"""What is remembered of settled nodes: it changes no answer and holds no token."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+from hypothesis import given as examples
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from function import fn
+from function.compose.call import Copied
+from function.memory import Nodes
+from tests.unit.function import given
+from tests.unit.function.enrol_world import World, entry, server
+from tests.unit.function.hostile.laws import CANARIES
+
+SERVERS = ("server-a", "server-b", "server-c", "server-d")
+
+
+def pool(servers: Sequence[str] = SERVERS, **fields: Any) -> World:
+    """Enrolled nodes that hold a network."""
+    network = {"apiVersion": "hcloud.example.org/v1alpha1", "kind": "Network", "spec": {}}
+    world = World(
+        entry("server-*", hold=["network"], **fields),
+        network=network,
+        **{name: server() for name in servers},
+    )
+    world.step()
+    for name in servers:
+        world.accept(name)
+    world.step()
+    for name in servers:
+        world.objects[name]["status"] = {"conditions": [given.READY]}
+        node = {"id": name, "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
+        world.say(name, node=node, phase="Ready")
+    world.step()
+    return world
+
+
+POOL = pool()
+
+
+def wire(answer: fnv1.RunFunctionResponse) -> bytes:
+    return bytes(answer.SerializeToString(deterministic=True))
+
+
+def metadata(world: World, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = world.objects[name]["metadata"]
+    return found
+
+
+def stamped(world: World, name: str) -> None:
+    metadata(world, name)["annotations"].clear()
+
+
+def unlabelled(world: World, name: str) -> None:
+    metadata(world, name)["labels"].clear()
+
+
+def terminated(world: World, name: str) -> None:
+    metadata(world, f"record-{name}")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+def moved(world: World, name: str) -> None:
+    world.objects[name]["spec"]["forProvider"]["userData"] += "# another"
+
+
+def bare(world: World, name: str) -> None:
+    world.objects[name]["spec"]["forProvider"].pop("userData")
+
+
+def unready(world: World, name: str) -> None:
+    world.objects[name]["status"] = {}
+
+
+def drained(world: World, name: str) -> None:
+    world.given.pop(name, None)
+
+
+def filled(world: World, name: str) -> None:
+    if name in world.given:
+        world.given[name]["spec"]["forProvider"]["userData"] = "mine"
+
+
+def resized(world: World, name: str) -> None:
+    if name in world.given:
+        world.given[name]["spec"]["forProvider"]["size"] = 2
+
+
+def renamed(world: World, name: str) -> None:
+    world.say(name, phase="Failed", xrName=f"pr-{given.ID}")
+
+
+def unreadable(world: World, name: str) -> None:
+    world.say(name, phase="Elsewhere")
+
+
+def released(world: World, name: str) -> None:
+    world.say(name, substrate="Absent")
+
+
+def retried(world: World, _: str) -> None:
+    world.xr["spec"]["retry"] = world.xr["spec"].get("retry", 0) + 1
+
+
+def relabelled(world: World, name: str) -> None:
+    world.xr["spec"]["labels"] = {"team": name}
+
+
+def reborn(world: World, _: str) -> None:
+    world.xr["metadata"]["uid"] += "x"
+
+
+def elsewhere(world: World, _: str) -> None:
+    world.entries[0] = {**world.entries[0], "paths": {"tags": "spec.forProvider.tags"}}
+
+
+def standalone(world: World, name: str) -> None:
+    world.entries.append({**world.entries[0], "name": name, "meshRole": "standalone"})
+    world.entries[1:] = {one["name"]: one for one in world.entries[1:]}.values()
+
+
+def forgotten(world: World, name: str) -> None:
+    world.entries[0] = {**world.entries[0], "name": f"{name}*"}
+
+
+def unheld(world: World, _: str) -> None:
+    world.entries[0] = {**world.entries[0], "hold": []}
+
+
+def networked(world: World, name: str) -> None:
+    world.objects["network"]["metadata"]["name"] = f"network-of-{name}"
+
+
+def clashing(world: World, name: str) -> None:
+    world.given[f"record-{name}"] = server()
+
+
+def gone(world: World, name: str) -> None:
+    world.objects.pop(f"record-{name}", None)
+
+
+EDITS: list[Callable[[World, str], None]] = [
+    stamped, unlabelled, terminated, moved, bare, unready, drained, filled, resized, renamed,
+    unreadable, released, retried, relabelled, reborn, elsewhere, standalone, forgotten, unheld,
+    networked, clashing, gone,
+]  # fmt: skip
+
+
+def meets(world: World, nodes: Nodes) -> None:
+    """Cold and warm answers are equal, to the byte, before and after lookups."""
+    found: dict[str, Any] = {}
+    for _ in range(3):
+        request = world.request(found)
+        cold = fn.run(request)
+        assert wire(fn.run(request, nodes)) == wire(cold)
+        asked = cold.requirements.resources.items()
+        found = {name: world._look_up(one.kind, one.match_name) for name, one in asked}
+
+
+@settings(max_examples=40, deadline=None)
+@examples(st.lists(st.tuples(st.sampled_from(EDITS), st.sampled_from(SERVERS)), max_size=4))
+def test_whatever_changed_a_warm_answer_is_the_cold_one(
+    edits: list[tuple[Callable[[World, str], None], str]],
+) -> None:
+    world, nodes = copy.deepcopy(POOL), Nodes()
+    meets(world, nodes)
+    for edit, name in edits:
+        try:
+            edit(world, name)
+        except KeyError:
+            continue
+        meets(world, nodes)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_node_that_changed_is_composed_anew(edit: Callable[[World, str], None]) -> None:
+    world, nodes = copy.deepcopy(POOL), Nodes()
+    meets(world, nodes)
+
+    edit(world, SERVERS[1])
+
+    meets(world, nodes)
+    meets(POOL, nodes)
+
+
+def test_settled_nodes_are_remembered_and_others_stay_so_when_one_changes() -> None:
+    world, nodes = copy.deepcopy(POOL), Nodes()
+    meets(world, nodes)
+    assert len(nodes) == len(SERVERS)
+
+    resized(world, SERVERS[0])
+    meets(world, nodes)
+
+    assert len(nodes) == len(SERVERS) + 1
+
+
+@pytest.mark.parametrize(
+    "paths", [{}, {"userDataBase64": "spec.forProvider.data"}, {"userData": "spec.x[0].data"}]
+)
+def test_nothing_that_is_remembered_holds_the_token(paths: dict[str, str]) -> None:
+    world, nodes = pool(paths=paths), Nodes()
+
+    answer = fn.run(world.request())
+    meets(world, nodes)
+
+    assert len(nodes) == len(SERVERS)
+    assert wire(fn.run(world.request(), nodes)) == wire(answer)
+    assert any(form in wire(answer) for form in CANARIES)
+    for node in nodes._nodes.values():
+        copies = [one for one in node.resources.values() if isinstance(one, Copied)]
+        assert len(copies) == 2
+        held = repr(node) + repr([one.data for one in copies])
+        assert not any(form.decode() in held for form in CANARIES)
+
+
+def test_a_node_alone_is_remembered_once_it_was_met_twice_in_one_version() -> None:
+    world, nodes = pool(SERVERS[:1]), Nodes()
+    for version in range(5):
+        metadata(world, f"record-{SERVERS[0]}")["resourceVersion"] = str(version)
+        fn.run(world.request(), nodes)
+    assert len(nodes) == 0
+
+    fn.run(world.request(), nodes)
+
+    assert len(nodes) == 1
+
+
+def test_what_repeats_the_token_elsewhere_is_not_remembered() -> None:
+    world, nodes = copy.deepcopy(POOL), Nodes()
+    world.given[SERVERS[0]]["spec"]["note"] = given.TOKEN
+
+    meets(world, nodes)
+
+    assert len(nodes) == len(SERVERS) - 1
+
+
+def test_nodes_without_their_machine_are_not_remembered() -> None:
+    world, nodes = World(entry("server-*"), **{name: server() for name in SERVERS}), Nodes()
+    world.step()
+    for name in SERVERS:
+        world.accept(name)
+
+    found = {f"token/{name}": given.secret() for name in SERVERS}
+    for _ in range(3):
+        fn.run(world.request(found), nodes)
+
+    assert len(nodes) == 0
+
+
+@pytest.mark.parametrize(
+    "nodes", [Nodes(entries_max=2), Nodes(bytes_max=2 * 6 * 1024)], ids=["entries", "bytes"]
+)
+def test_the_memory_is_bounded_and_forgets_the_oldest(nodes: Nodes) -> None:
+    world = copy.deepcopy(POOL)
+    for size in range(3):
+        for name in SERVERS:
+            world.given[name]["spec"]["forProvider"]["size"] = size
+        meets(world, nodes)
+
+    assert 1 <= len(nodes) <= 2
+    assert nodes.size_bytes <= 2 * 6 * 1024
