@@ -8,10 +8,9 @@ not name stays as earlier steps left it. Source: design §3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
-from function.compose import joint, known, pipeline, reading, siblings
+from function.compose import joint, known, pipeline, reading, siblings, sight
 from function.compose.call import Answer, Composed, Copied, Node, Outcome, Request, Requirement
 from function.compose.enrol_input import (
     RECORD_PREFIX,
@@ -19,8 +18,8 @@ from function.compose.enrol_input import (
     EnrolInput,
     EnrolResource,
 )
-from function.compose.enrolled import Enrolled
-from function.compose.facts import XR, Facts
+from function.compose.enrolled import Enrolled, declares
+from function.compose.facts import XR, Facts, Token
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
 from function.contract.errors import ContractError
@@ -40,7 +39,7 @@ def answer(request: Request) -> Answer:
         raise ContractError(field="input", rule="must be the only Enrol step of its pipeline")
     xr = reading.xr(request.xr)
     enrolled = {one.name: one for one in _enrolled(step, xr, request)}
-    nodes, settled = _nodes(enrolled.values(), known.common(request, step, xr))
+    nodes, learnt = _nodes(enrolled.values(), known.common(request, step, xr))
     outcomes = {name: node.outcome for name, node in nodes.items()}
     resources: dict[str, Composed | Copied | None] = {}
     for node in nodes.values():
@@ -58,7 +57,7 @@ def answer(request: Request) -> Answer:
         ttl=joint.ttl(outcomes.values()),
         requirements=_requirements(enrolled, outcomes),
         notices=joint.notices(request.xr, said),
-        settled=settled,
+        learnt=learnt,
     )
 
 
@@ -67,30 +66,34 @@ def _nodes(
 ) -> tuple[dict[str, Node], dict[bytes, Node]]:
     """Return what becomes of each that is there, and what of that may be known."""
     nodes: dict[str, Node] = {}
-    settled: dict[bytes, Node] = {}
+    learnt: dict[bytes, Node] = {}
     for one in enrolled:
-        memory = one.request.memory
-        digest = None if common is None else known.digest(one, common)
-        found = None if memory is None or digest is None else memory.known(digest)
-        node = found or _node(one)
+        memory, token = one.request.memory, one.token()
+        digest = None if common is None else known.digest(one, common, token)
+        found = None
+        if memory is not None and digest is not None:
+            found = memory.known(digest, None if token is None else token.plaintext)
+        node = found or _node(one, token, learns=digest is not None)
         if node is not None:
             nodes[one.name] = node
-        if node is not None and digest is not None and not found and node.carried is not None:
-            settled[digest] = node
-    return nodes, settled
+            if digest is not None and found is None and node.carried is not None:
+                learnt[digest] = node
+    return nodes, learnt
 
 
-def _node(one: Enrolled) -> Node | None:
-    facts = one.facts()
+def _node(one: Enrolled, token: Token | None, *, learns: bool) -> Node | None:
+    facts = one.facts(token)
     if facts is None:
         return None
     outcome = pipeline.compose(facts, {})
-    carried = known.carried(facts, outcome)
+    carried = known.carried(facts, outcome) if learns else None
+    injected = token is not None and sight.in_sight(facts) is None
     return Node(
-        outcome=replace(outcome, record=None, substrate=None),
+        outcome=outcome,
         resources=_composed(one, facts, outcome),
         holds=siblings.holds(facts),
         carried=None if carried is None else {one.name: carried},
+        token=token.plaintext if token is not None and injected else None,
     )
 
 
@@ -107,6 +110,7 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
     excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
     held_names = dict.fromkeys(held for entry in meant.values() for held in entry.hold)
     there = {name: siblings.reference(xr, request, name) for name in held_names}
+    declared = {entry.name: declares(request.xr, xr, entry) for entry in step.resources}
     for name, entry in meant.items():
         found = [there[sibling] for sibling in dict.fromkeys(entry.hold)]
         held = tuple(one for one in found if one is not None)
@@ -116,14 +120,21 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
             xr=xr,
             name=name,
             entry=entry,
+            declares=declared[entry.name],
             excess=name in excess,
             siblings=held,
         )
     for name in recorded:
         if name not in meant:
-            entry = step.resources[0].model_copy(update={"name": name, "hold": ()})
+            first = step.resources[0]
             yield Enrolled(
-                request=request, step=step, xr=xr, name=name, entry=entry, forgotten=True
+                request=request,
+                step=step,
+                xr=xr,
+                name=name,
+                entry=first.model_copy(update={"name": name, "hold": ()}),
+                declares=declared[first.name],
+                forgotten=True,
             )
 
 
@@ -161,14 +172,13 @@ def _is_record(objects: Mapping[str, Raw], name: str) -> bool:
 
 
 def _composed(one: Enrolled, facts: Facts, outcome: Outcome) -> dict[str, Composed | Copied | None]:
-    substrate = outcome.substrate
-    if substrate is not None:
+    made: dict[str, Composed | Copied | None] = {one.name: None}
+    if outcome.substrate is not None:
         # Its step, or a later one, says whether it is ready; without a step nobody would.
         ready = True if facts.drain else None
-        substrate = replace(substrate, ready=ready)
-    made: dict[str, Composed | Copied | None] = {one.name: substrate}
+        made[one.name] = Composed(manifest=outcome.substrate.manifest, ready=ready)
     if outcome.record is not None and one.record_name not in one.request.desired:
-        made[one.record_name] = replace(outcome.record, ready=outcome.open)
+        made[one.record_name] = Composed(manifest=outcome.record.manifest, ready=outcome.open)
     return made
 
 

@@ -19,6 +19,7 @@ import grpc
 from crossplane.function import logging, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+from google.protobuf import struct_pb2
 
 from function import declare, enrol, incoming, structs
 from function.compose.call import Answer, Composed, Copied, Notice, Request, Ttl
@@ -107,7 +108,7 @@ def run(req: fnv1.RunFunctionRequest, nodes: Nodes | None = None) -> fnv1.RunFun
     rsp = _response(req, request, answer)
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
         if nodes is not None:
-            for digest, node in answer.settled.items():
+            for digest, node in answer.learnt.items():
                 nodes.keep(digest, node, rsp.desired)
         return rsp
     return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
@@ -120,7 +121,7 @@ def _response(
     for name, composed in answer.resources.items():
         if isinstance(composed, Copied):
             made = rsp.desired.resources[name]
-            restore(made.resource, composed, req.observed.resources[name].resource)
+            restore(made.resource, composed, _observed(req, name))
             _set_ready(made, ready=composed.ready)
         else:
             _compose(rsp.desired, name, composed, _model(req, request, name))
@@ -146,6 +147,12 @@ def _response(
             namespace=wanted.namespace,
         )
     return rsp
+
+
+def _observed(req: fnv1.RunFunctionRequest, name: str) -> struct_pb2.Struct:
+    # Indexing a protobuf map creates the entry: look before reading.
+    there = name in req.observed.resources
+    return req.observed.resources[name].resource if there else struct_pb2.Struct()
 
 
 def _model(req: fnv1.RunFunctionRequest, request: Request, name: str) -> Model:

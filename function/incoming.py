@@ -136,17 +136,16 @@ def _recorded(observed: fnv1.State) -> frozenset[str]:
         name
         for name, one in observed.resources.items()
         # Indexing a protobuf map creates the entry: look before reading.
-        if "kind" in one.resource.fields
-        and one.resource.fields["kind"].string_value == names.RECORD_KIND
+        if "kind" in (fields := one.resource.fields)
+        and fields["kind"].string_value == names.RECORD_KIND
     )
 
 
 def _is_held(struct: struct_pb2.Struct) -> bool:
+    fields = struct.fields
     for key in ("metadata", "labels"):
         # Indexing a protobuf map creates the entry: look before reading.
-        if key not in struct.fields:
+        if key not in fields:
             return False
-        struct = struct.fields[key].struct_value
-    return names.LABEL_HOLD in struct.fields and (
-        struct.fields[names.LABEL_HOLD].string_value == "true"
-    )
+        fields = fields[key].struct_value.fields
+    return names.LABEL_HOLD in fields and fields[names.LABEL_HOLD].string_value == "true"

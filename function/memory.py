@@ -1,24 +1,28 @@
 """What is remembered of nodes between calls, and digests of what they were made of.
 
 Belongs here: the bounds, the digests, taking the bootstrap out of what is kept and putting
-it back. Not here: which nodes may be remembered (`function.compose.known`). `function.fn`
-alone imports it. Nothing that is kept holds a bootstrap. Source: docs/decisions/0010.
+one in again. Not here: which nodes may be remembered (`function.compose.known`).
+`function.fn` alone imports it. Nothing that is kept holds a bootstrap token.
+Source: docs/decisions/0010.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import struct_pb2
 
-from function.compose.call import Copied, Node, Read
+from function.compose.call import Copied, Node, Place, Read
 from function.compose.quoted import redacted
+from function.contract.secrets import TokenPlaintext
+from function.render import cloudinit
 
 ENTRIES_MAX: Final = 4096
 """Nodes that are remembered: forty XRs of a hundred each."""
@@ -32,13 +36,16 @@ _OVERHEAD_BYTES: Final = 4096
 _HINTS_MAX: Final = 4 * ENTRIES_MAX
 """Nodes in one version each that were met, remembered or not; a hint takes some 300 bytes."""
 
+_HEAD_AND_TAIL: Final = 2
+"""What a text is parted into by a token that stands there once."""
+
 _DIGEST_BYTES: Final = 32
 _KEY: Final = os.urandom(32)
 """What is digested holds tokens; keyed, a digest says nothing to who reads the memory's keys."""
 
 
 class Nodes:
-    """Settled nodes by the digest of what they were made of, the oldest forgotten first.
+    """Nodes by the digest of what they were made of, the oldest forgotten first.
 
     Safe on one event loop: nothing here awaits.
     """
@@ -83,10 +90,11 @@ class Nodes:
             desired: Where its objects were written.
         """
         copies = {name: _copied(node, name, desired) for name in node.resources}
-        if any(copy is not None and _tells(copy.data) for copy in copies.values()):
+        if any(copy is not None and _tells(copy) for copy in copies.values()):
             return
         self._forget(digest)
-        self._nodes[digest] = replace(node, resources=copies)
+        said = replace(node.outcome, record=None, substrate=None)
+        self._nodes[digest] = replace(node, outcome=said, resources=copies, token=None)
         self._bytes += _size(self._nodes[digest])
         while len(self._nodes) > self._entries_max or self._bytes > self._bytes_max:
             self._forget(next(iter(self._nodes)))
@@ -107,14 +115,17 @@ class Memory:
     nodes: Nodes
     req: fnv1.RunFunctionRequest
 
-    def digest(self, read: Read) -> bytes | None:
-        """Return a digest of everything that is named; None: it is new, so nothing is known.
+    def met(self, observed: tuple[str, ...]) -> bool:
+        """Whether observed resources were met before in these versions, and note it.
 
-        New is a node alone that was not met before with the same versions of the observed
-        objects. They only say whether a digest is worth its time: equal ones prove nothing.
+        It only says whether a digest is worth its time: equal versions prove nothing.
         """
-        if read.alone and not self.nodes.seen((*read.said, *self._versions(read))):
-            return None
+        xr, resources = self.req.observed.composite, self.req.observed.resources
+        found = [xr, *(resources[name] for name in observed if name in resources)]
+        return self.nodes.seen((*observed, *(_version(one.resource) for one in found)))
+
+    def digest(self, read: Read) -> bytes:
+        """Return a digest of everything that is named."""
         desired, observed = self.req.desired.resources, self.req.observed.resources
         structs = [desired[name].resource for name in read.desired]
         structs += [observed[name].resource for name in read.observed]
@@ -124,22 +135,44 @@ class Memory:
         data = b"".join((sizes, *parts))
         return hashlib.blake2b(data, key=_KEY, digest_size=_DIGEST_BYTES).digest()
 
-    def _versions(self, read: Read) -> Iterator[str]:
-        resources = self.req.observed.resources
-        return (_version(resources[name].resource) for name in read.observed)
-
-    def known(self, digest: bytes) -> Node | None:
+    def known(self, digest: bytes, token: TokenPlaintext | None) -> Node | None:
         """Return what became of a node that read the same, or None."""
-        return self.nodes.get(digest)
+        found = self.nodes.get(digest)
+        if found is None or token is None:
+            return found
+        resources = {
+            name: replace(copy, token=token) if isinstance(copy, Copied) and copy.carried else copy
+            for name, copy in found.resources.items()
+        }
+        return replace(found, resources=resources)
 
 
 def restore(target: struct_pb2.Struct, copy: Copied, observed: struct_pb2.Struct) -> None:
-    """Write an object as it was composed before, with the bootstrap that is observed."""
+    """Write an object as it was composed before, with its bootstrap.
+
+    Args:
+        target: Where to.
+        copy: The object.
+        observed: It as it is observed; empty where it is not there yet.
+    """
     target.ParseFromString(copy.data)
-    for path in copy.carried:
+    for (path, encoded), texts in copy.carried.items():
         *parents, last = path
-        source, place = _at(observed, parents), _at(target, parents)
-        place[last].CopyFrom(source[last])
+        place = _at(target, parents)
+        if texts is None:
+            place[last].CopyFrom(_at(observed, parents)[last])
+        else:
+            place[last].string_value = _joined(texts, copy.token, encoded=encoded)
+
+
+def _joined(texts: tuple[str, ...], token: TokenPlaintext | None, *, encoded: bool) -> str:
+    text = texts[0] if token is None else cloudinit.plaintext(token).join(texts)
+    return base64.b64encode(text.encode()).decode("ascii") if encoded else text
+
+
+def _parted(value: str, token: TokenPlaintext, *, encoded: bool) -> tuple[str, ...]:
+    text = base64.b64decode(value).decode() if encoded else value
+    return tuple(text.split(cloudinit.plaintext(token)))
 
 
 def _copied(node: Node, name: str, desired: fnv1.State) -> Copied | None:
@@ -148,9 +181,14 @@ def _copied(node: Node, name: str, desired: fnv1.State) -> Copied | None:
         return None
     struct = struct_pb2.Struct()
     struct.CopyFrom(desired.resources[name].resource)
-    carried = node.carried.get(name, ()) if node.carried else ()
-    for *parents, last in carried:
-        _at(struct, parents)[last].Clear()
+    carried: dict[Place, tuple[str, ...] | None] = {}
+    for path, encoded in node.carried.get(name, ()) if node.carried else ():
+        *parents, last = path
+        value = _at(struct, parents)[last]
+        carried[path, encoded] = (
+            None if node.token is None else _parted(value.string_value, node.token, encoded=encoded)
+        )
+        value.Clear()
     return Copied(data=struct.SerializeToString(), carried=carried, ready=composed.ready)
 
 
@@ -164,19 +202,29 @@ def _at(struct: struct_pb2.Struct, path: list[str | int]) -> Any:
     return place
 
 
-def _version(struct: struct_pb2.Struct) -> str:
+def _version(struct: struct_pb2.Struct) -> tuple[str, ...]:
+    """Return an object's uid and version."""
     # Indexing a protobuf map creates the entry: look before reading.
     if "metadata" not in struct.fields:
-        return ""
+        return ()
     head = struct.fields["metadata"].struct_value.fields
-    return head["resourceVersion"].string_value if "resourceVersion" in head else ""
+    return tuple(head[key].string_value for key in ("uid", "resourceVersion") if key in head)
 
 
-def _tells(data: bytes) -> bool:
-    text = data.decode("latin-1")
-    return redacted(text) != text
+def _tells(copy: Copied) -> bool:
+    """Whether what is kept looks as if it held a token, or as if one stood in it twice."""
+    told = [copy.data.decode("latin-1")]
+    for texts in copy.carried.values():
+        if texts is not None and len(texts) > _HEAD_AND_TAIL:
+            return True
+        told += texts or ()
+    return any(redacted(text) != text for text in told)
 
 
 def _size(node: Node) -> int:
-    copies = (copy for copy in node.resources.values() if isinstance(copy, Copied))
-    return _OVERHEAD_BYTES + sum(len(copy.data) for copy in copies)
+    size = _OVERHEAD_BYTES
+    for copy in node.resources.values():
+        if isinstance(copy, Copied):
+            size += len(copy.data)
+            size += sum(len(text) for texts in copy.carried.values() for text in texts or ())
+    return size

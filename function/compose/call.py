@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from function.compose.raw import Raw
 from function.contract.conditions import Verdict
+from function.contract.secrets import TokenPlaintext
 from function.render import fieldpath
 
 
@@ -136,7 +137,7 @@ class Answer:
         ttl: How long the answer holds.
         requirements: Every object that is needed, by requirement name.
         notices: What its people should hear once, beside the conditions.
-        settled: What later calls may know, by the digest of what it was made of.
+        learnt: What later calls may know, by the digest of what it was made of.
     """
 
     resources: Mapping[str, Composed | Copied | None]
@@ -146,7 +147,7 @@ class Answer:
     ttl: Ttl
     requirements: Mapping[str, Requirement]
     notices: tuple[Notice, ...] = ()
-    settled: Mapping[bytes, Node] = field(default_factory=dict)
+    learnt: Mapping[bytes, Node] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,19 +158,26 @@ class Notice:
     message: str
 
 
+Place = tuple[fieldpath.Path, bool]
+"""Where an object carries a bootstrap, and whether as base64."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
     """One object to compose as it was composed before.
 
     Attributes:
-        data: A serialized Struct: all of it but what is carried.
-        carried: Where the observed one carries its bootstrap, which is copied.
+        data: A serialized Struct: all of it but the bootstrap.
+        carried: Where its bootstrap goes, and what it is without the token: the texts that
+            the token joins. None: as it is observed.
         ready: Whether it is ready; None: for other steps to say.
+        token: What joins the texts; None where nothing is to be joined.
     """
 
     data: bytes = field(repr=False)
-    carried: tuple[fieldpath.Path, ...]
+    carried: Mapping[Place, tuple[str, ...] | None] = field(repr=False)
     ready: bool | None
+    token: TokenPlaintext | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,40 +185,51 @@ class Node:
     """What became of one enrolled resource.
 
     Attributes:
-        outcome: What its composition said; what it composed is in `resources`.
+        outcome: What its composition said.
         resources: What to compose, by name; None: nothing.
         holds: Whether it holds its siblings.
-        carried: By object: where it carries the bootstrap; None: the node is not settled.
+        carried: By object: where it carries a bootstrap; None: not to be remembered.
+        token: What its bootstrap was made with in this call; None: it is the observed one.
     """
 
     outcome: Outcome
     resources: Mapping[str, Composed | Copied | None]
     holds: bool
-    carried: Mapping[str, tuple[fieldpath.Path, ...]] | None = None
+    carried: Mapping[str, tuple[Place, ...]] | None = None
+    token: TokenPlaintext | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Everything that the composition of one node reads.
+    """Everything that the composition of one node reads, but for the text of its token.
 
     Attributes:
         said: What is no object.
         desired: Names of the resources that earlier steps composed.
         observed: Names of the observed resources.
-        alone: It is the only node of its XR, so most likely what changed.
     """
 
     said: tuple[bytes, ...]
     desired: tuple[str, ...] = ()
     observed: tuple[str, ...] = ()
-    alone: bool = False
 
 
 class Memory(Protocol):
     """What is known from earlier calls."""
 
-    def digest(self, read: Read) -> bytes | None:
-        """Return a digest of everything that is named; None: it is not worth looking."""
+    def met(self, observed: tuple[str, ...]) -> bool:
+        """Whether observed resources were met before in these versions, and note that they were.
 
-    def known(self, digest: bytes) -> Node | None:
-        """Return what became of a node that read the same, or None."""
+        It only says whether a digest is worth its time: equal versions prove nothing.
+        """
+
+    def digest(self, read: Read) -> bytes:
+        """Return a digest of everything that is named."""
+
+    def known(self, digest: bytes, token: TokenPlaintext | None) -> Node | None:
+        """Return what became of a node that read the same, or None.
+
+        Args:
+            digest: Of what this one reads.
+            token: This one's own, for where it is injected.
+        """

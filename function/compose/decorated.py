@@ -11,7 +11,8 @@ import base64
 from typing import Any, Final
 
 from function.compose import bootstrap, owned, sight
-from function.compose.facts import Facts, Refusal, Target
+from function.compose.call import Place
+from function.compose.facts import Facts, Refusal, Target, once
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
 from function.contract.conditions import Reason
@@ -142,6 +143,28 @@ def carried(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
     return found
 
 
+def where(facts: Facts) -> tuple[Place, ...]:
+    """Return where the resource that is composed carries its bootstrap, and whether as base64.
+
+    Raises:
+        ContractError: That of one in sight is not where it must be.
+    """
+    live = sight.in_sight(facts)
+    if live is not None:
+        paths = tuple(carried(facts, live))
+    elif sight.role(facts) is MeshRole.NODE:
+        places_ = (_place(facts, name) for name in _fields(facts))
+        paths = tuple(path for path in places_ if path is not None)
+    else:
+        paths = ()
+    return tuple((path, _in_base64(facts)) for path in paths)
+
+
+def _in_base64(facts: Facts) -> bool:
+    return _fields(facts) == (places.USER_DATA,) and places.USER_DATA_BASE64 in _target(facts).paths
+
+
+@once
 def _fields(facts: Facts) -> tuple[str, ...]:
     """Return the names of the fields that carry the bootstrap."""
     declared = None if isinstance(facts.declared, Refusal) else facts.declared
@@ -179,6 +202,7 @@ def _mark(facts: Facts, manifest: dict[str, Any], stamp: int | None) -> None:
     manifest["metadata"] = head
 
 
+@once
 def _noted(facts: Facts) -> str:
     """Return where the bootstrap is, as the resource says it for later runs."""
     found = (_place(facts, name) for name in _fields(facts))

@@ -22,7 +22,7 @@ from function.compose.enrol_input import (
     EnrolPaths,
     EnrolResource,
 )
-from function.compose.facts import XR, Facts, Refusal, Target
+from function.compose.facts import XR, Facts, Refusal, Target, Token
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names, parameters
 from function.contract.conditions import Reason
@@ -47,6 +47,7 @@ class Enrolled:
 
     Attributes:
         entry: What the step says of it.
+        declares: What its entry declares of a resource, or why that cannot be read.
         forgotten: The step does not name it any more, though its record is there.
         excess: The step means more new resources than one XR may have, and this is one.
         siblings: What it holds, as far as that is there or named.
@@ -57,6 +58,7 @@ class Enrolled:
     xr: XR
     name: str
     entry: EnrolResource
+    declares: Declaration | Refusal
     forgotten: bool = False
     excess: bool = False
     siblings: tuple[SubstrateReference, ...] = ()
@@ -66,8 +68,16 @@ class Enrolled:
         """Name of its record among the composed resources."""
         return f"{RECORD_PREFIX}{self.name}"
 
-    def facts(self) -> Facts | None:
-        """Return its facts; None where there is nothing of it."""
+    def token(self) -> Token | None:
+        """Return the token that its record names, once it is there."""
+        return reading.token(self._lookup(pipeline.REQUIRE_TOKEN).raw)
+
+    def facts(self, token: Token | None) -> Facts | None:
+        """Return its facts; None where there is nothing of it.
+
+        Args:
+            token: Its own.
+        """
         given = self.request.desired.get(self.name)
         live = self.request.resources.get(self.name)
         record = reading.record(self._record(), self._lookup(pipeline.REQUIRE_RECORD))
@@ -92,7 +102,7 @@ class Enrolled:
             record=record,
             substrate=live,
             sought=sought,
-            token=reading.token(self._lookup(pipeline.REQUIRE_TOKEN).raw),
+            token=token,
             enrolment=reading.shared(self.request.step, _enrolment),
             preview=self.request.preview and record is None and live is None,
             target=target,
@@ -129,57 +139,33 @@ class Enrolled:
         )
 
     def _declared(self) -> Declaration | Refusal:
-        try:
-            return self._resolved()
-        except ContractError as error:
-            return Refusal(error=error)
+        fault = self._fault()
+        if fault is not None:
+            return Refusal(error=fault)
+        if isinstance(self.declares, Refusal):
+            return self.declares
+        return self.declares.model_copy(update={"resource": self.name})
 
-    def _resolved(self) -> Declaration:
+    def _fault(self) -> ContractError | None:
+        """Return why this one declares nothing, whatever its entry says."""
+        where = "input.resources"
         if self.forgotten:
             rule = f"must name {self.name!r} again; its record deleted by hand drains it instead"
             if self.name not in self.request.desired:
                 rule = (
                     f"does not name {self.name!r} any more, nor does a step compose it: it drains"
                 )
-            raise ContractError(field="input.resources", rule=rule)
+            return ContractError(field=where, rule=rule)
         if self.excess:
-            rule = f"must mean at most {RESOURCES_MAX} resources"
-            raise ContractError(field="input.resources", rule=rule)
+            return ContractError(field=where, rule=f"must mean at most {RESOURCES_MAX} resources")
         if self.xr.project_id is None:
-            raise ContractError(
+            return ContractError(
                 field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
             )
-        clash = self.request.desired.get(self.record_name)
-        if clash is not None:
+        if self.record_name in self.request.desired:
             rule = f"{self.record_name!r} is composed by an earlier step, and is this step's name"
-            raise ContractError(field="input.resources", rule=rule)
-        identity = {
-            "api_version": self.xr.api_version,
-            "kind": self.xr.kind,
-            "name": self.xr.name,
-            "uid": self.xr.uid,
-        }
-        return Declaration(
-            xr=reading.parsed(XRReference, identity, "metadata"),
-            resource=self.name,
-            injection_strategy=self.entry.injection_strategy,
-            mesh_role=self.entry.mesh_role,
-            provider=self.entry.provider,
-            cloud_credential=self.entry.cloud_credential,
-            labels=self._labels(),
-            retry=retry(self.request.xr),
-        )
-
-    def _labels(self) -> dict[str, str]:
-        if self.entry.labels_from is None:
-            return {}
-        path = fieldpath.parse("input.resources.labelsFrom", self.entry.labels_from)
-        found = fieldpath.read(self.request.xr, path)
-        if found is None:
-            return {}
-        if not isinstance(found, dict):
-            raise ContractError(field=fieldpath.show(path), rule="must be a map of labels")
-        return parameters.labels(found)
+            return ContractError(field=where, rule=rule)
+        return None
 
     def _target(self, given: Raw | None, live: Raw | None) -> Target:
         what = given or live or {}
@@ -207,6 +193,47 @@ class Enrolled:
             terminal=(),
             siblings=self.siblings,
         )
+
+
+def declares(raw: Raw, xr: XR, entry: EnrolResource) -> Declaration | Refusal:
+    """Return what an entry declares of each resource that it means, but for the name.
+
+    Args:
+        raw: The composite.
+        xr: Its identity.
+        entry: One of the step's.
+    """
+    identity = {
+        "api_version": xr.api_version,
+        "kind": xr.kind,
+        "name": xr.name,
+        "uid": xr.uid,
+    }
+    try:
+        return Declaration(
+            xr=reading.parsed(XRReference, identity, "metadata"),
+            resource=entry.name,
+            injection_strategy=entry.injection_strategy,
+            mesh_role=entry.mesh_role,
+            provider=entry.provider,
+            cloud_credential=entry.cloud_credential,
+            labels=_labels(raw, entry),
+            retry=retry(raw),
+        )
+    except ContractError as error:
+        return Refusal(error=error)
+
+
+def _labels(raw: Raw, entry: EnrolResource) -> dict[str, str]:
+    if entry.labels_from is None:
+        return {}
+    path = fieldpath.parse("input.resources.labelsFrom", entry.labels_from)
+    found = fieldpath.read(raw, path)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ContractError(field=fieldpath.show(path), rule="must be a map of labels")
+    return parameters.labels(found)
 
 
 def _enrolment(step: Raw) -> Enrolment:

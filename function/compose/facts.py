@@ -6,8 +6,10 @@ fields may hold a token inside user data, so they never show in a repr.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from uuid import UUID
 
 from function.compose.call import Lookup
@@ -19,6 +21,21 @@ from function.contract.record import Declaration, Enrolment, RecordStatus, Subst
 from function.contract.secrets import TokenPlaintext
 from function.render import fieldpath
 from function.render.tag_place import TagPlace
+
+Answer = TypeVar("Answer")
+
+
+def once(read: Callable[[Facts], Answer]) -> Callable[[Facts], Answer]:
+    """Return a reading that looks at the same facts once; many decisions ask the same."""
+
+    @functools.wraps(read)
+    def known(facts: Facts) -> Answer:
+        if read not in facts.read:
+            facts.read[read] = read(facts)
+        found: Answer = facts.read[read]
+        return found
+
+    return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +133,7 @@ class Facts:
         enrolment: The input's knobs; the record's own win.
         preview: Compose as if accepted, with placeholders.
         target: Given where the substrate is a resource of other steps (`Enrol`).
+        read: What readings of these facts answered; `once` keeps it.
     """
 
     xr: XR
@@ -129,6 +147,7 @@ class Facts:
     enrolment: Enrolment = field(default_factory=Enrolment)
     preview: bool = False
     target: Target | None = None
+    read: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def record_name(self) -> str:

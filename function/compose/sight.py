@@ -6,7 +6,7 @@ Belongs here: readings of facts. Not here: what follows from them (`stage`), man
 from __future__ import annotations
 
 from function.compose import reading
-from function.compose.facts import Facts, Refusal
+from function.compose.facts import Facts, Refusal, once
 from function.compose.raw import Raw, generation, mapping, metadata, terminating
 from function.compose.stage import SubstrateSight
 from function.contract.errors import ContractError
@@ -14,6 +14,7 @@ from function.contract.record import SubstrateReference
 from function.contract.strategy import MeshRole, SubstrateState
 
 
+@once
 def sight(facts: Facts) -> SubstrateSight:
     """Say how the substrate is seen; a terminating record adopts nothing."""
     if facts.substrate is not None:
@@ -27,6 +28,7 @@ def sight(facts: Facts) -> SubstrateSight:
     return SubstrateSight.FOUND
 
 
+@once
 def in_sight(facts: Facts) -> Raw | None:
     """Return the substrate that can be kept: observed, or found and not going."""
     match sight(facts):
@@ -38,6 +40,7 @@ def in_sight(facts: Facts) -> Raw | None:
             return None
 
 
+@once
 def adoptable(facts: Facts) -> bool:
     """Whether a substrate may exist that this XR does not compose (yet, or any more)."""
     status = facts.status
@@ -51,6 +54,7 @@ def adoptable(facts: Facts) -> bool:
     )
 
 
+@once
 def reference(facts: Facts) -> SubstrateReference | None:
     """Return what the substrate is or will be; None while that is not known.
 
@@ -93,6 +97,7 @@ def _is_it(facts: Facts, written: SubstrateReference) -> bool:
     return facts.status.xr_name in {None, written.name}
 
 
+@once
 def stamped_generation(facts: Facts) -> int | None:
     """Return the bootstrap generation on the substrate in sight.
 
@@ -108,6 +113,7 @@ def stamped_generation(facts: Facts) -> int | None:
     return remembered if isinstance(remembered, int) else None
 
 
+@once
 def uninjected(facts: Facts) -> bool:
     """Whether a resource of other steps was there before its record, and so has no bootstrap."""
     return (
@@ -118,6 +124,7 @@ def uninjected(facts: Facts) -> bool:
     )
 
 
+@once
 def role(facts: Facts) -> MeshRole:
     """Return the mesh role as accepted, else as declared, else the default."""
     if facts.status.accepted is not None:

@@ -13,7 +13,7 @@ from typing import Any, Final, assert_never, cast
 
 from function.contract import knobs
 from function.contract.strategy import CloudProvider, InjectionStrategy
-from function.render import budget, cloudinit
+from function.render import cloudinit, document
 
 Path = tuple[str, ...]
 
@@ -56,7 +56,7 @@ def fields(strategy: InjectionStrategy, material: Material) -> dict[Path, str]:
     enrolment = material.enrolment
     match strategy:
         case InjectionStrategy.CLOUD_INIT_USER_DATA:
-            return {USER_DATA: budget.fit(material.provider, cloudinit.body(enrolment))}
+            return {USER_DATA: document.text(material.provider, enrolment)}
         case InjectionStrategy.HELM_VALUES:
             return {
                 (*_HELM, "bootstrapToken"): cloudinit.plaintext(enrolment.token),

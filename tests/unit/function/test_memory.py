@@ -1,8 +1,10 @@
-"""What is remembered of settled nodes: it changes no answer and holds no token."""
+"""What is remembered of nodes: it changes no answer and holds no token."""
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from function import fn
-from function.compose.call import Copied
+from function.compose.call import Copied, Node
 from function.memory import Nodes
 from tests.unit.function import given
 from tests.unit.function.enrol_world import World, entry, server
@@ -240,17 +242,97 @@ def test_what_repeats_the_token_elsewhere_is_not_remembered() -> None:
     assert len(nodes) == len(SERVERS) - 1
 
 
-def test_nodes_without_their_machine_are_not_remembered() -> None:
-    world, nodes = World(entry("server-*"), **{name: server() for name in SERVERS}), Nodes()
+def minted(seed: str) -> str:
+    """A token of ours; equal seeds give equal ones."""
+    digest = hashlib.sha256(seed.encode()).hexdigest()
+    text = digest.translate(str.maketrans("0189", "wxyz"))
+    return f"psb_prod_{'a' * 26}_node_{text[:32]}"
+
+
+STRATEGIES: list[dict[str, Any]] = [
+    {},
+    {"paths": {"userDataBase64": "spec.forProvider.data"}},
+    {
+        "injectionStrategy": "helm-values",
+        "paths": {
+            "bootstrapToken": "spec.values.token",
+            "apiUrl": "spec.values.api",
+            "plexdImage": "spec.values.image",
+        },
+    },
+    {"injectionStrategy": "provider-secret", "paths": {"bootstrapToken": "spec.token"}},
+    {"meshRole": "standalone"},
+]
+
+
+def expected(fields: dict[str, Any]) -> World:
+    """Accepted nodes whose machines are still to be made."""
+    world = World(entry("server-*", **fields), **{name: server() for name in SERVERS})
     world.step()
     for name in SERVERS:
         world.accept(name)
+    return world
 
-    found = {f"token/{name}": given.secret() for name in SERVERS}
-    for _ in range(3):
-        fn.run(world.request(found), nodes)
 
-    assert len(nodes) == 0
+def secrets(**tokens: str) -> dict[str, Any]:
+    absent = {f"substrate/{name}": None for name in SERVERS}
+    return absent | {f"token/{name}": given.secret(text) for name, text in tokens.items()}
+
+
+@pytest.mark.parametrize("fields", STRATEGIES)
+def test_a_machine_that_is_made_gets_its_own_token_and_none_is_remembered(
+    fields: dict[str, Any],
+) -> None:
+    world, nodes = expected(fields), Nodes()
+    for turn in range(3):
+        tokens = {name: minted(f"{turn} {name}") for name in SERVERS}
+        request = world.request(secrets(**tokens))
+
+        assert wire(fn.run(request, nodes)) == wire(fn.run(request))
+
+        held = repr([(node, _texts(node)) for node in nodes._nodes.values()])
+        for text in tokens.values():
+            assert text not in held
+            assert base64.b64encode(text.encode()).decode().rstrip("=") not in held
+    assert len(nodes) == len(SERVERS)
+
+
+def _texts(node: Node) -> list[object]:
+    copies = [one for one in node.resources.values() if isinstance(one, Copied)]
+    return [(one.data, one.carried, one.token) for one in copies]
+
+
+@settings(max_examples=60, deadline=None)
+@examples(
+    st.sampled_from(STRATEGIES),
+    st.lists(
+        st.one_of(
+            st.text(st.characters(codec="ascii"), max_size=80),
+            st.from_regex(r"psb_[A-Za-z0-9_-]{16,40}", fullmatch=True),
+            st.sampled_from(["yes", "psb_" + "0" * 20, "1e3", "psb_" + "a" * 400, "x'y", "é"]),
+        ),
+        min_size=2,
+        max_size=4,
+    ),
+)
+def test_whatever_the_token_a_warm_answer_is_the_cold_one(
+    fields: dict[str, Any], texts: list[str]
+) -> None:
+    world, nodes = expected(fields), Nodes()
+    for text in texts:
+        request = world.request(secrets(**dict.fromkeys(SERVERS[:2], text)))
+
+        assert wire(fn.run(request, nodes)) == wire(fn.run(request))
+
+
+def test_a_token_that_stands_elsewhere_too_keeps_its_node_from_being_remembered() -> None:
+    world, nodes = expected({}), Nodes()
+    token = minted("one")
+    world.given[SERVERS[0]]["spec"]["note"] = f"about {token}"
+
+    fn.run(world.request(secrets(**dict.fromkeys(SERVERS, token))), nodes)
+
+    assert len(nodes) == len(SERVERS) - 1
 
 
 @pytest.mark.parametrize(
