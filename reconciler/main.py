@@ -11,13 +11,14 @@ import logging
 import os
 import signal
 import sys
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
 from function.__version__ import __version__
 from reconciler.adapters.postgres.migrate import MigrationError
 from reconciler.adapters.postgres.migrate import migrate as migrate_schema
+from reconciler.adapters.postgres.pool import StoreError
 from reconciler.app.work_queue import describe
 from reconciler.commands.catalog import catalog
 from reconciler.commands.render import render
@@ -52,6 +53,8 @@ def serve() -> None:
     )
     try:
         asyncio.run(_serve(settings))
+    except SettingsError as error:
+        _refuse(error)
     except Exception as error:  # noqa: BLE001 - the last edge: one line, and a status
         _log.debug("serve_failed", exc_info=error)
         click.echo(f"broker: cannot serve: {describe(error)}", err=True)
@@ -64,7 +67,7 @@ def migrate() -> None:
     settings = _settings()
     try:
         revision = asyncio.run(migrate_schema(settings.dsn.get_secret_value()))
-    except (MigrationError, OSError, TimeoutError) as error:
+    except (MigrationError, StoreError, OSError, TimeoutError) as error:
         click.echo(f"broker: cannot migrate: {describe(error)}", err=True)
         sys.exit(EXIT_FAILED)
     click.echo(f"schema is at {revision}")
@@ -74,9 +77,13 @@ def _settings() -> Settings:
     try:
         return Settings.load(os.environ)
     except SettingsError as error:
-        for fault in error.faults:
-            click.echo(f"broker: {fault}", err=True)
-        sys.exit(EXIT_SETTINGS)
+        _refuse(error)
+
+
+def _refuse(error: SettingsError) -> NoReturn:
+    for fault in error.faults:
+        click.echo(f"broker: {fault}", err=True)
+    sys.exit(EXIT_SETTINGS)
 
 
 async def _serve(settings: Settings) -> None:

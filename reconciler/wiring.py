@@ -17,17 +17,20 @@ from typing import Any, Final
 import asyncpg
 
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
-from reconciler.adapters.http.listener import Address, TLSFiles, listening
+from reconciler.adapters.http.listener import Address, ListenerError, TLSFiles, listening
 from reconciler.adapters.http.node_app import node_app
 from reconciler.adapters.http.operator_app import Probe, operator_app
 from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import Cluster, open_client
+from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError
 from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
 from reconciler.adapters.postgres.migrate import migrate
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
-from reconciler.adapters.postgres.pool import open_pool, ping
+from reconciler.adapters.postgres.pool import open_pool, ping, reaching
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
 from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
 from reconciler.app.broker_service import Service, ServicePorts
@@ -36,7 +39,7 @@ from reconciler.app.driver import Driver, LocalView
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.app.project_tick import ProjectTick
 from reconciler.app.teardown import Teardown, TeardownPorts
-from reconciler.settings import Settings
+from reconciler.settings import Settings, SettingsError
 
 SYNC_TIMEOUT_S: Final = 60.0
 """How long the first lists may take; ten thousand records take a few seconds."""
@@ -59,15 +62,18 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         The running work; it ends only by failing or by being cancelled.
 
     Raises:
-        StartError: Postgres or the API server cannot be reached.
+        SettingsError: KUBECONFIG leads to no cluster.
+        StoreError: Postgres cannot be reached, or does not let us in.
+        MigrationError: Its schema cannot be brought up to this version.
+        StartError: The API server cannot be reached, or a listener cannot be bound.
         TimeoutError: The boot sweep takes too long.
-        ListenerError: A listener cannot be bound.
     """
     async with AsyncExitStack() as stack:
+        # First what needs nobody else, so that a wrong setting is told before anything happens.
+        client = await _open_client(settings)
+        stack.push_async_callback(client.close)
         pool = await _open_store(settings.dsn.get_secret_value())
         stack.push_async_callback(pool.close)
-        client = await open_client(settings.kubeconfig)
-        stack.push_async_callback(client.close)
         changes = _Changes()
         cluster = Cluster(client, on_change=changes)
         driver = await _driver(settings, pool, cluster)
@@ -91,13 +97,17 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         yield both
 
 
-async def _open_store(dsn: str) -> asyncpg.Pool:
+async def _open_client(settings: Settings) -> KubernetesClient:
     try:
+        return await open_client(settings.kubeconfig)
+    except KubeconfigError as error:
+        raise SettingsError((f"KUBECONFIG: {error}",)) from error
+
+
+async def _open_store(dsn: str) -> asyncpg.Pool:
+    with reaching():
         await migrate(dsn)
         return await open_pool(dsn)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        message = "cannot reach Postgres: PLEXSPHERE_DSN names a server that does not answer"
-        raise StartError(message) from error
 
 
 async def _synced(cluster: Cluster, caches: asyncio.Task[None]) -> None:
@@ -152,6 +162,7 @@ async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> D
     mesh: dict[str, Any] = {
         "tokens": PostgresTokenIssuer(pool, secrets),
         "nodes": PostgresNodeDeregistrar(pool),
+        "holds": PostgresHoldLedger(pool, cluster_id),
     }
     service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=cluster_id)
     teardown = Teardown(TeardownPorts(**shared, **mesh), service)
@@ -196,7 +207,11 @@ async def _listen(
         ("operator", operators, settings.operator_listen),
     ):
         address = Address(host=listen.host, port=listen.port)
-        url = await stack.enter_async_context(listening(app, address, tls=files))
+        try:
+            url = await stack.enter_async_context(listening(app, address, tls=files))
+        except ListenerError as error:
+            message = f"PLEXSPHERE_{name.upper()}_LISTEN: {error}"
+            raise StartError(message) from error
         _log.info("listening listener=%s url=%s", name, url)
 
 

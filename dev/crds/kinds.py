@@ -61,6 +61,11 @@ def _rule(rule: str, message: str) -> Overlay:
     return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
 
 
+def _rules(*rules: tuple[str, str]) -> Overlay:
+    listed = [{"rule": rule, "message": message} for rule, message in rules]
+    return {"x-kubernetes-validations": listed}
+
+
 def _condition(condition_type: str) -> str:
     return f'.status.conditions[?(@.type=="{condition_type}")].status'
 
@@ -172,8 +177,16 @@ BLUEPRINT: Final = Kind(
         "spec.injectionStrategy": IMMUTABLE,
         "spec.meshRole": IMMUTABLE,
         "spec.providerKinds": SET,
-        "spec.providerConfig": _rule(
-            "!(has(self.name) && has(self.fieldPath))", "name and fieldPath exclude each other"
+        "spec.providerConfig": _rules(
+            ("!(has(self.name) && has(self.fieldPath))", "name and fieldPath exclude each other"),
+            (
+                "!has(self.apiVersion) || self.kind == 'ProviderConfig'",
+                "apiVersion is given for a ProviderConfig, which the broker makes",
+            ),
+            ("!has(self.secretKey) || has(self.apiVersion)", "secretKey needs an apiVersion"),
+        ),
+        "spec.providerConfig.apiVersion": _rule(
+            "self.contains('/')", "must name the provider's API group"
         ),
         # What `function.compose.substrate` would refuse to write.
         "spec.providerConfig.fieldPath": {

@@ -93,8 +93,18 @@ class CompositeType(Shape):
 
 
 class ProviderConfigTarget(Shape):
-    """How a blueprint's Composition finds its ProviderConfig."""
+    """How a blueprint's Composition finds its ProviderConfig, and of which provider it is."""
 
+    api_version: ApiVersion | None = Field(
+        default=None,
+        description="The ProviderConfig's, for example aws.m.upbound.io/v1beta1. Absent: "
+        "<provider>.crossplane.io/v1, with the credential as a whole Secret.",
+    )
+    secret_key: Annotated[str, Field(max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] | None = Field(
+        default=None,
+        description="Key of the credential's Secret that the provider reads; only with an "
+        "apiVersion. Absent: credentials.",
+    )
     kind: Literal["ProviderConfig", "ClusterProviderConfig"] = Field(
         default="ProviderConfig", description="Kind that its Composition refers to."
     )

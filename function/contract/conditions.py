@@ -46,6 +46,7 @@ class Reason(StrEnum):
     DEREGISTRATION_FAILED = "NodeDeregistrationFailed"
     DEPROVISIONING = "Deprovisioning"
     EXTERNAL_SECRETS_MISSING = "ExternalSecretsMissing"
+    EXTERNAL_SECRET_TAKEN = "ExternalSecretTaken"  # noqa: S105 - a reason's name
     FAILED = "Failed"
     FORCE_RELEASE_INVALID = "ForceReleaseInvalid"
     FORCE_RELEASED = "ForceReleased"
@@ -57,6 +58,7 @@ class Reason(StrEnum):
     LABELS_ALTERED = "LabelsAltered"
     LABELS_DROPPED = "LabelsDropped"
     KIND_NOT_SERVED = "KindNotServed"
+    MESH_SILENT = "MeshSilent"
     NAMESPACE_NOT_READY = "NamespaceNotReady"
     NO_CONTROLLER = "NoController"
     NOT_EXPECTED = "NotExpected"
@@ -67,6 +69,7 @@ class Reason(StrEnum):
     PREVIEW = "Preview"
     PROGRESSING = "Progressing"
     PROJECT_NOT_FOUND = "ProjectNotFound"
+    PROTECTED_ELSEWHERE = "ProtectedElsewhere"
     PROVIDER_CONFIG_TAKEN = "ProviderConfigTaken"
     REGISTERED = "Registered"
     RIGHTS_MISSING = "RightsMissing"
@@ -74,6 +77,7 @@ class Reason(StrEnum):
     SUBSTRATE_LOST = "SubstrateLost"
     SUBSTRATE_PRESENT = "SubstratePresent"
     TOKEN_EXPIRED = "TokenExpired"  # noqa: S105 - a reason's name
+    TOKEN_REVOCATION_FAILED = "TokenRevocationFailed"  # noqa: S105 - a reason's name
     UNSUPPORTED_BLUEPRINT = "UnsupportedBlueprint"
     UNSUPPORTED_KIND = "UnsupportedKind"
     USER_DATA_TOO_LARGE = "UserDataTooLarge"

@@ -13,9 +13,10 @@ from typing import Final
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
 from function.contract.record import SubstrateReference
-from reconciler.domain.broker import admission, provider_config
+from reconciler.domain.broker import admission, external_secret, provider_config
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
+    ExternalSecretTakenError,
     NamespaceNotReadyError,
     RefusedError,
 )
@@ -24,6 +25,9 @@ from reconciler.ports.cluster import Catalog, ManagementCluster, ProjectView
 
 PROTECTED_VERBS: Final = ("get", "patch", "delete")
 """What a teardown does with substrate and siblings."""
+
+PROVIDER_CONFIG_VERBS: Final = ("get", "create", "delete")
+"""What the broker does with a real provider's ProviderConfig."""
 
 XR_VERBS: Final = ("get",)
 """Who deletes a substrate depends on the state of its XR."""
@@ -80,6 +84,7 @@ class AdmissionGate:
             admission.judge_enrolled(
                 declaration, project=project.name, credential=credential, cloud=cloud
             )
+            await self._external_secret_is_free(view, credential)
             return None
         blueprint, credential, cloud = admission.judge(
             declaration,
@@ -88,7 +93,9 @@ class AdmissionGate:
             credential=credential,
             cloud=cloud,
         )
+        await self._provider_is_there(blueprint)
         await self._provider_config_is_free(view, blueprint, credential, cloud)
+        await self._external_secret_is_free(view, credential)
         return blueprint
 
     def _protected(
@@ -127,6 +134,40 @@ class AdmissionGate:
             )
             raise RefusedError(message, reason=Reason.RIGHTS_MISSING)
 
+    async def _external_secret_is_free(
+        self, view: RecordView, credential: CloudCredentialSpec | None
+    ) -> None:
+        """Refuse a credential that a stranger's ExternalSecret would bring."""
+        if credential is None or credential.secret_store_ref is None:
+            return
+        manifest = external_secret.manifest(
+            namespace=view.namespace, vault=credential.vault, store=credential.secret_store_ref
+        )
+        if await self._cluster.external_secret_taken(manifest):
+            declaration = view.spec.declaration
+            enrolled = declaration.blueprint is None
+            field = (
+                "input.resources.cloudCredential" if enrolled else "spec.cloudCredentialRef.name"
+            )
+            rule = external_secret.taken(
+                manifest["metadata"]["name"], declaration.cloud_credential or ""
+            )
+            message = f"{field}: {rule}"
+            raise ExternalSecretTakenError(message)
+
+    async def _provider_is_there(self, blueprint: BlueprintVersionSpec) -> None:
+        """Refuse a blueprint whose provider is not installed, or out of the broker's reach."""
+        target = blueprint.provider_config
+        if target is None or target.api_version is None:
+            return
+        field, kind = "BlueprintVersion.spec.providerConfig", provider_config.KIND
+        reference = SubstrateReference(api_version=target.api_version, kind=kind, name="")
+        problem = await self._cluster.definition_problem(reference)
+        if problem is not None:
+            message = f"{field}.apiVersion: {problem}"
+            raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
+        await self._allowed(field, target.api_version, kind, PROVIDER_CONFIG_VERBS)
+
     async def _provider_config_is_free(
         self,
         view: RecordView,
@@ -141,6 +182,7 @@ class AdmissionGate:
             credential_name=own,
             credential=credential,
             cloud=cloud,
+            target=blueprint.provider_config,
         )
         holder = await self._cluster.provider_config_holder(manifest)
         if holder is not None and holder != own:

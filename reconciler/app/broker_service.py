@@ -143,9 +143,10 @@ class Service:
             return await self._ports.repository.update(edited)
         fresh = self._new(view, key, blueprint)
         await self._hold_namespace(view.namespace)
-        created = await self._ports.repository.create(fresh)
-        await self.settle_namespace(view.namespace)
-        return created
+        try:
+            return await self._ports.repository.create(fresh)
+        finally:
+            await self.settle_namespace(view.namespace)
 
     async def _hold_namespace(self, namespace: str) -> None:
         unfinished = await self._ports.repository.list_in_namespace(namespace)

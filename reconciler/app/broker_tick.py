@@ -22,24 +22,18 @@ from reconciler.app import publishing
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.credential_hold import CredentialHold
+from reconciler.app.leftovers import Leftovers
 from reconciler.app.observing import Observer
 from reconciler.app.publishing import Publisher
 from reconciler.app.sibling_hold import SiblingHold
 from reconciler.app.teardown import Teardown
-from reconciler.domain.broker import audit, events, provider_config, record_view
+from reconciler.domain.broker import audit, events, provider_config, record_view, shared_hold
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
-from reconciler.ports.broker import (
-    BrokerRepository,
-    NodeDeregistrar,
-    TokenIssuer,
-)
-from reconciler.ports.cluster import (
-    Catalog,
-    ManagementCluster,
-)
+from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
+from reconciler.ports.cluster import Catalog, ManagementCluster
 from reconciler.ports.common import Clock
 
 WAITING_S: Final = 5.0
@@ -63,6 +57,8 @@ TRANSIENT: Final = frozenset(
         Reason.CREDENTIAL_NOT_ALLOWED.value,
         Reason.RIGHTS_MISSING.value,
         Reason.UNSUPPORTED_KIND.value,
+        Reason.EXTERNAL_SECRET_TAKEN.value,
+        Reason.PROTECTED_ELSEWHERE.value,
     }
 )
 """Refusals that something other than an edit of the declaration can lift."""
@@ -77,6 +73,7 @@ class TickPorts:
     cluster: ManagementCluster
     tokens: TokenIssuer
     nodes: NodeDeregistrar
+    holds: HoldLedger
     clock: Clock
 
 
@@ -106,7 +103,10 @@ class Tick:
         self._publisher = Publisher(ports.cluster, ports.clock)
         self._observer = Observer(ports.nodes, ports.cluster)
         self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
-        self.credentials = CredentialHold(ports.repository, ports.cluster, ports.catalog)
+        self._leftovers = Leftovers(ports.cluster, ports.clock)
+        self.credentials = CredentialHold(
+            ports.repository, ports.holds, ports.cluster, ports.catalog
+        )
         self._bootstrap = Bootstrap(
             BootstrapPorts(
                 repository=ports.repository,
@@ -166,6 +166,7 @@ class Tick:
         if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
+        await self._leftovers.drain(resource, view)
         blocked = why is not None or _liftable(admission.refusal)
         due = (WAITING_S if blocked else None, again, unwritten)
         return min((delay for delay in due if delay is not None), default=None)
@@ -210,9 +211,11 @@ class Tick:
         manifest = publishing.provider_config_manifest(resource, view, self._ports.catalog)
         if manifest is None:
             return None
+        own = resource.accepted.cloud_credential or ""
+        await self._ports.holds.remember(shared_hold.provider_config(manifest, own))
         await self._ports.cluster.ensure_provider_config(manifest)
         holder = await self._ports.cluster.provider_config_holder(manifest)
-        if holder is None or holder == resource.accepted.cloud_credential:
+        if holder is None or holder == own:
             return None
         name = manifest["metadata"]["name"]
         message = f"ProviderConfig {name!r} belongs to credential {holder!r}."

@@ -1,36 +1,59 @@
-"""The hold on a credential's Secret while a node may need it to be taken down.
+"""The hold on what a credential is made of while a node may need it to be taken down.
 
-Belongs here: when the hold goes on and off, and rendering the ExternalSecret. Not here: the
-calls, and the ProviderConfig (`shared_release`).
-Source: design §2 "What holds it" 3; kinds.md `CloudCredential`.
+Belongs here: when the hold goes on and off, and when the ProviderConfig goes. Not here: the
+calls, and who needs what (`domain.broker.shared_hold`). What is held is remembered before,
+because its name cannot be computed again once its CloudCredential left Git or was edited.
+Source: design §2 "What holds it" 3; kinds.md `CloudCredential`; docs/decisions/0011.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from function.contract import names
 from function.contract.catalog import CloudCredentialSpec
 from function.contract.conditions import Reason
-from reconciler.domain.broker import external_secret
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker import external_secret, shared_hold
+from reconciler.domain.broker.shared_hold import SharedHold, Use
 from reconciler.domain.broker.verdicts import Why
-from reconciler.ports.broker import BrokerRepository
+from reconciler.ports.broker import BrokerRepository, HoldLedger
 from reconciler.ports.cluster import Catalog, ManagementCluster
 
 SETTLE_MAX: Final = 3
 """Rounds until rows and label agree: one writes, one finds that a sibling came or went
-meanwhile; a third needs two such in the same moment. The sweep does the rest."""
+meanwhile, or the Secret that a ProviderConfig still referred to; a third needs two such in
+the same moment. The sweep does the rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the rows say of one credential.
+
+    Attributes:
+        credentials: Those that are used and share a Secret with it, itself included.
+        kept: What is held for it and needed.
+        loose: What is held for it and needed by nobody, in the order in which it goes.
+    """
+
+    credentials: frozenset[str]
+    kept: tuple[SharedHold, ...]
+    loose: tuple[SharedHold, ...]
 
 
 class CredentialHold:
     """Keeps the hold of credentials equal to their use."""
 
     def __init__(
-        self, repository: BrokerRepository, cluster: ManagementCluster, catalog: Catalog
+        self,
+        repository: BrokerRepository,
+        holds: HoldLedger,
+        cluster: ManagementCluster,
+        catalog: Catalog,
     ) -> None:
         self._repository = repository
+        self._holds = holds
         self._cluster = cluster
         self._catalog = catalog
 
@@ -45,17 +68,28 @@ class CredentialHold:
         spec = self._catalog.credential(credential)
         if spec is None:
             return None
-        rendered = True
+        name = _secret(spec)
+        await self._holds.remember(shared_hold.secret(namespace, name, credential))
+        rendered, taken = True, False
         if spec.secret_store_ref is not None:
             manifest = external_secret.manifest(
                 namespace=namespace, vault=spec.vault, store=spec.secret_store_ref
             )
             rendered = await self._cluster.render_external_secret(manifest)
-        present = await self._cluster.hold_credentials(namespace, _secret(spec), held=True)
-        return None if rendered or present else _missing(credential, _secret(spec))
+            taken = not rendered and await self._cluster.external_secret_taken(manifest)
+        present = await self._cluster.hold_credentials(namespace, name, held=True)
+        if rendered or present:
+            return None
+        return _taken(credential, name) if taken else _missing(credential, name)
 
-    async def settle(self, namespace: str, credential: str, *, referred: str | None = None) -> None:
-        """Make the hold agree with what the rows say of the credential's use.
+    async def loose(self) -> Sequence[tuple[str, str]]:
+        """Return namespace and name of credentials with holds that nobody uses any more."""
+        return await self._holds.list_loose()
+
+    async def settle(
+        self, namespace: str, credential: str, *, known: Sequence[SharedHold] = ()
+    ) -> None:
+        """Make what is held agree with what the rows say of the credential's use.
 
         Looks again after it wrote, so that of a node that comes and one that goes at the same
         time neither has the last word with an old answer.
@@ -63,46 +97,86 @@ class CredentialHold:
         Args:
             namespace: Where the Secret is.
             credential: The CloudCredential's name.
-            referred: The Secret a ProviderConfig of it referred to. It stands in when the
-                catalogue no longer holds the credential, or names another Secret by now.
+            known: What the caller knows to be held, whether or not it was remembered.
 
-        Idempotency: recomputed from the rows each time; a hold as it should be stays.
+        Idempotency: recomputed from the rows each time; a hold as it should be stays. What is
+        let go is forgotten only afterwards, so that a crash between is settled by the sweep.
         """
+        for hold in known:
+            await self._holds.remember(hold)
+        seen = await self._look(namespace, credential)
         for _ in range(SETTLE_MAX):
-            secrets = self._secrets(credential, referred)
-            users = await self._users(namespace, credential, secrets)
-            if users:
-                for name in sorted({user.accepted.cloud_credential or "" for user in users}):
-                    await self.hold(namespace, name)
-            else:
-                for name in secrets:
-                    await self._cluster.hold_credentials(namespace, name, held=False)
-            if bool(await self._users(namespace, credential, secrets)) == bool(users):
+            await self._keep(namespace, seen)
+            for hold in seen.loose:
+                await self._let_go(hold)
+            before, seen = seen, await self._look(namespace, credential)
+            if seen.credentials == before.credentials and not seen.loose:
                 return
 
-    async def _users(
-        self, namespace: str, credential: str, secrets: Sequence[str]
-    ) -> list[ProvisionedResource]:
-        """Return who is not Deleted and needs one of the Secrets.
-
-        Two credentials with the same coordinates are one Secret.
-        """
-        unfinished = await self._repository.list_in_namespace(namespace)
-        return [
-            item
-            for item in unfinished
-            if item.accepted.cloud_credential == credential
-            or not set(self._secrets(item.accepted.cloud_credential or "")).isdisjoint(secrets)
+    async def _look(self, namespace: str, credential: str) -> _Seen:
+        held = await self._holds.list_in_namespace(namespace)
+        own = [item for item in held if item.credential == credential]
+        secrets = {item.name for item in own if item.is_secret}
+        uses = await self._uses(namespace, held)
+        sharing = [
+            use
+            for use in uses
+            if use.credential == credential or not use.secrets.isdisjoint(secrets)
         ]
+        loose = [item for item in own if not shared_hold.needed(item, uses)]
+        return _Seen(
+            credentials=frozenset(use.credential for use in sharing),
+            kept=tuple(item for item in own if item not in loose),
+            # A provider needs the Secret until its ProviderConfig is gone.
+            loose=tuple(sorted(loose, key=lambda item: item.is_secret)),
+        )
 
-    def _secrets(self, credential: str, referred: str | None = None) -> list[str]:
-        spec = self._catalog.credential(credential)
-        found = {referred, None if spec is None else _secret(spec)}
-        return sorted(name for name in found if name is not None)
+    async def _uses(self, namespace: str, held: Sequence[SharedHold]) -> list[Use]:
+        uses: list[Use] = []
+        for user in await self._repository.list_in_namespace(namespace):
+            credential = user.accepted.cloud_credential
+            if credential is None:
+                continue
+            secrets = {item.name for item in held if item.credential == credential}
+            spec = self._catalog.credential(credential)
+            if spec is not None:
+                secrets.add(_secret(spec))
+            secrets_of = frozenset(secrets)
+            uses.append(Use(credential=credential, enrolled=user.enrolled, secrets=secrets_of))
+        return uses
+
+    async def _keep(self, namespace: str, seen: _Seen) -> None:
+        for credential in sorted(seen.credentials):
+            await self.hold(namespace, credential)
+        for item in seen.kept:
+            spec = self._catalog.credential(item.credential)
+            if item.is_secret and (spec is None or _secret(spec) != item.name):
+                await self._cluster.hold_credentials(namespace, item.name, held=True)
+
+    async def _let_go(self, hold: SharedHold) -> None:
+        if hold.is_secret:
+            await self._cluster.hold_credentials(hold.namespace, hold.name, held=False)
+        elif await self._cluster.provider_config_holder(hold.manifest) == hold.credential:
+            await self._delete(hold)
+        await self._holds.forget(hold)
+
+    async def _delete(self, config: SharedHold) -> None:
+        referred = await self._cluster.provider_config_secret(config.manifest)
+        if referred is not None:
+            secret = shared_hold.secret(config.namespace, referred, config.credential)
+            await self._holds.remember(secret)
+        await self._cluster.delete_provider_config(
+            api_version=config.api_version, namespace=config.namespace, name=config.name
+        )
 
 
 def _secret(spec: CloudCredentialSpec) -> str:
     return names.cloud_credentials_secret_name(mount=spec.vault.mount, path=spec.vault.path)
+
+
+def _taken(credential: str, secret: str) -> Why:
+    message = f"{external_secret.taken(secret, credential)}."
+    return Why(reason=Reason.EXTERNAL_SECRET_TAKEN, message=message)
 
 
 def _missing(credential: str, secret: str) -> Why:

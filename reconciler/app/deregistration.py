@@ -1,4 +1,4 @@
-"""Taking the node out of the mesh, or giving it up on a person's word.
+"""Taking token and node out of the mesh, or giving them up on a person's word.
 
 Belongs here: the effects of the first step of a teardown. Not here: when it is due
 (`domain.broker.phase`) and what comes after (`teardown`).
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Final
 
@@ -16,8 +17,11 @@ from function.contract.conditions import ConditionType, Reason, find
 from function.contract.strategy import Phase
 from reconciler.app.teardown_report import MESH_FAILURES, TeardownReport
 from reconciler.app.work_queue import describe
-from reconciler.domain.broker import audit
-from reconciler.domain.broker.errors import NodeDeregistrationFailedError
+from reconciler.domain.broker import audit, ids
+from reconciler.domain.broker.errors import (
+    NodeDeregistrationFailedError,
+    TokenRevocationFailedError,
+)
 from reconciler.domain.broker.force_release import ForceRelease
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
@@ -26,11 +30,12 @@ from reconciler.ports.broker import (
     BrokerRepository,
     MeshRefusedError,
     NodeDeregistrar,
+    TokenIssuer,
 )
 from reconciler.ports.common import Clock
 
 LAST_TRY_S: Final = 10.0
-"""How long the last try may take: one statement's limit; the machine is gone by then and a
+"""How long each last try may take: one statement's limit; the machine is gone by then and a
 person waits for the record."""
 
 _log = logging.getLogger(__name__)
@@ -42,22 +47,56 @@ class Deregistration:
     def __init__(
         self,
         repository: BrokerRepository,
+        tokens: TokenIssuer,
         nodes: NodeDeregistrar,
         clock: Clock,
         report: TeardownReport,
     ) -> None:
         self._repository = repository
+        self._tokens = tokens
         self._nodes = nodes
         self._clock = clock
         self._report = report
 
-    async def honour(
+    async def revoke(
         self, resource: ProvisionedResource, view: RecordView | None
+    ) -> ProvisionedResource:
+        """Revoke what a node could still register with, and hear a wish to give it up.
+
+        Returns:
+            The aggregate; given up where the record asks for it.
+
+        Raises:
+            TokenRevocationFailedError: It failed, and nobody gave the node up; the record's
+                status says so.
+
+        Idempotency: spent tokens stay as they are.
+        """
+        failure: Exception | None = None
+        try:
+            await self._tokens.revoke(resource.id)
+        except MESH_FAILURES as error:
+            failure = error
+        resource = await self.honour(resource, view, stuck=failure is not None)
+        if failure is None or resource.force_released_at is not None:
+            return resource
+        message = _failure(
+            failure,
+            refusal="The identity store refused to revoke the bootstrap token",
+            silence="The bootstrap token is not revoked: its store could not be reached",
+        )
+        failed = Why(reason=TokenRevocationFailedError.reason, message=message)
+        await self._report.publish(resource, view, failed)
+        raise TokenRevocationFailedError(message) from failure
+
+    async def honour(
+        self, resource: ProvisionedResource, view: RecordView | None, *, stuck: bool = False
     ) -> ProvisionedResource:
         """Give the node up where the record's annotation asks for it.
 
-        It counts only while a node is in the mesh: without one there is nothing to skip.
-        Once stored it stays, whatever becomes of annotation and record.
+        It counts only while there is something to skip: a node that is in the mesh, or a
+        token that cannot be revoked (`stuck`). Once stored it stays, whatever becomes of
+        annotation and record.
 
         Idempotency: stored and audited once, in one transaction; the Event follows until the
         status tells it.
@@ -66,7 +105,7 @@ class Deregistration:
         if view is None or not isinstance(wish, ForceRelease):
             return resource
         if resource.force_released_at is None:
-            if not await self.registered(resource):
+            if not stuck and not await self.registered(resource):
                 return resource
             now = max(self._clock.now(), resource.updated_at)
             given_up = replace(resource, force_released_at=now, updated_at=now)
@@ -108,7 +147,11 @@ class Deregistration:
         try:
             await self._nodes.deregister(token)
         except MESH_FAILURES as error:
-            message = _failure(error)
+            message = _failure(
+                error,
+                refusal="The mesh refused to let the node go",
+                silence="The mesh could not be reached",
+            )
             failed = Why(reason=Reason.DEREGISTRATION_FAILED, message=message)
             await self._report.publish(resource, view, failed)
             raise NodeDeregistrationFailedError(message) from error
@@ -117,7 +160,7 @@ class Deregistration:
         return 0.0
 
     async def last_try(self, resource: ProvisionedResource) -> None:
-        """Try once more to take out a node that was given up; its machine is gone.
+        """Try once more to take out token and node that were given up; the machine is gone.
 
         Best effort: a failure is a warning with the ids that a person needs. Nothing comes
         back to it afterwards.
@@ -127,23 +170,29 @@ class Deregistration:
         token = resource.bootstrap_token_id
         if resource.force_released_at is None or token is None:
             return
-        try:
-            async with asyncio.timeout(LAST_TRY_S):
-                node = await self._nodes.find_node(token)
-                if node is not None:
-                    await self._nodes.deregister(token)
-        except MESH_FAILURES as error:
-            _log.warning(
-                "node_left_in_mesh provisioned_resource_id=%s project_id=%s "
-                "bootstrap_token_id=%s error=%s",
-                resource.id,
-                resource.project_id,
-                token,
-                describe(error),
-            )
+        await _last(resource, "token_left_live", self._tokens.revoke(resource.id))
+        await _last(resource, "node_left_in_mesh", self._take_out(token))
+
+    async def _take_out(self, token: ids.BootstrapTokenID) -> None:
+        if await self._nodes.find_node(token) is not None:
+            await self._nodes.deregister(token)
 
 
-def _failure(error: Exception) -> str:
-    if isinstance(error, MeshRefusedError):
-        return "The mesh refused to let the node go; nothing else was touched."
-    return "The mesh could not be reached; nothing else was touched."
+async def _last(resource: ProvisionedResource, left: str, attempt: Awaitable[None]) -> None:
+    try:
+        async with asyncio.timeout(LAST_TRY_S):
+            await attempt
+    except MESH_FAILURES as error:
+        _log.warning(
+            "%s provisioned_resource_id=%s project_id=%s bootstrap_token_id=%s error=%s",
+            left,
+            resource.id,
+            resource.project_id,
+            resource.bootstrap_token_id,
+            describe(error),
+        )
+
+
+def _failure(error: Exception, *, refusal: str, silence: str) -> str:
+    what = refusal if isinstance(error, MeshRefusedError) else silence
+    return f"{what}; nothing else was touched."

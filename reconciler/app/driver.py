@@ -110,7 +110,7 @@ class Driver:
         return len(keys)
 
     async def sweep_records(self) -> int:
-        """Ask for every record, credential in use, aggregate without a record, loose sibling.
+        """Ask for every record, vanished aggregate, credential that is held, and loose sibling.
 
         Returns:
             How many keys were asked for.
@@ -123,7 +123,7 @@ class Driver:
             if resource.management_cluster_id == self._cluster_id
         ]
         vanished = [resource for resource in unfinished if not _has_record(records, resource)]
-        keys += _credentials(unfinished)
+        keys += _credentials(unfinished, loose=await self._tick.credentials.loose())
         keys += [AggregateKey(id=str(resource.id)) for resource in vanished]
         keys += [SiblingsKey(id=str(resource.id)) for resource in await self._unsettled()]
         self._brake(vanished)
@@ -206,14 +206,21 @@ class Driver:
                 self.queue.add(RecordKey(namespace=namespace, name=name))
 
 
-def _credentials(unfinished: Sequence[ProvisionedResource]) -> set[CredentialKey]:
-    """Name each credential in use once: its Secret may have come, or lost its hold."""
-    return {
-        CredentialKey(
-            namespace=resource.key.namespace, credential=resource.accepted.cloud_credential
-        )
+def _credentials(
+    unfinished: Sequence[ProvisionedResource], *, loose: Sequence[tuple[str, str]]
+) -> set[CredentialKey]:
+    """Name each credential in use once: its Secret may have come, or lost its hold.
+
+    And each that nobody uses any more while something of it is still held.
+    """
+    used = {
+        (resource.key.namespace, resource.accepted.cloud_credential)
         for resource in unfinished
         if resource.accepted.cloud_credential is not None
+    }
+    return {
+        CredentialKey(namespace=namespace, credential=credential)
+        for namespace, credential in used.union(loose)
     }
 
 

@@ -184,4 +184,5 @@ def provider_config_manifest(
         credential_name=own,
         credential=credential,
         cloud=cloud,
+        target=blueprint.provider_config,
     )

@@ -8,20 +8,15 @@ Source: design §2, "released last"; contracts §6 item 36.
 
 from __future__ import annotations
 
-from typing import Any
-
+from function.contract import names
 from reconciler.app import publishing
 from reconciler.app.broker_service import Service
 from reconciler.app.credential_hold import CredentialHold
-from reconciler.domain.broker import provider_config
+from reconciler.domain.broker import provider_config, shared_hold
 from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import (
-    BrokerRepository,
-)
-from reconciler.ports.cluster import (
-    Catalog,
-    ManagementCluster,
-)
+from reconciler.domain.broker.shared_hold import SharedHold
+from reconciler.ports.broker import BrokerRepository
+from reconciler.ports.cluster import Catalog
 
 
 class SharedRelease:
@@ -30,15 +25,14 @@ class SharedRelease:
     def __init__(
         self,
         repository: BrokerRepository,
-        cluster: ManagementCluster,
         service: Service,
         catalog: Catalog,
+        credentials: CredentialHold,
     ) -> None:
         self._repository = repository
-        self._cluster = cluster
         self._service = service
         self._catalog = catalog
-        self._credentials = CredentialHold(repository, cluster, catalog)
+        self._credentials = credentials
 
     async def release(self, resource: ProvisionedResource, *, named: str | None) -> None:
         """Release what nobody needs any more.
@@ -55,41 +49,41 @@ class SharedRelease:
         others = await self._repository.list_in_namespace(namespace)
         credential = resource.accepted.cloud_credential
         users = [item for item in others if item.accepted.cloud_credential == credential]
-        referred = None
         # Enrolled resources use their author's ProviderConfig and not ours.
-        if not resource.enrolled and all(user.enrolled for user in users):
-            referred = await self._release_provider_config(resource, named)
-        if credential is not None and (not users or referred is not None):
-            await self._credentials.settle(namespace, credential, referred=referred)
+        last = not users or (not resource.enrolled and all(user.enrolled for user in users))
+        if credential is not None and last:
+            known = self._known(resource, credential, named)
+            await self._credentials.settle(namespace, credential, known=known)
         await self._service.settle_namespace(namespace)
 
-    async def _release_provider_config(
-        self, resource: ProvisionedResource, named: str | None
-    ) -> str | None:
-        """Delete the ProviderConfig and return which Secret it referred to, if it was there."""
-        name = self._name(resource) or named
-        if name is None:
-            return None
-        own = resource.accepted.cloud_credential
+    def _known(
+        self, resource: ProvisionedResource, credential: str, named: str | None
+    ) -> list[SharedHold]:
+        """Name what may be held since before anything was remembered of it."""
         namespace = resource.key.namespace
-        api_version = f"{resource.accepted.provider.value}.crossplane.io/{provider_config.VERSION}"
-        metadata = {"name": name, "namespace": namespace}
-        manifest: dict[str, Any] = {
-            "apiVersion": api_version,
-            "kind": "ProviderConfig",
-            "metadata": metadata,
-        }
-        if await self._cluster.provider_config_holder(manifest) != own:
-            return None
-        referred = await self._cluster.provider_config_secret(manifest)
-        await self._cluster.delete_provider_config(
-            api_version=api_version, namespace=namespace, name=name
-        )
-        return referred
+        known: list[SharedHold] = []
+        spec = self._catalog.credential(credential)
+        if spec is not None:
+            name = names.cloud_credentials_secret_name(mount=spec.vault.mount, path=spec.vault.path)
+            known.append(shared_hold.secret(namespace, name, credential))
+        config = None if resource.enrolled else self._config(resource, credential) or named
+        if config is not None:
+            version = self._api_version(resource)
+            metadata = {"name": config, "namespace": namespace}
+            manifest = {"apiVersion": version, "metadata": metadata}
+            known.append(shared_hold.provider_config(manifest, credential))
+        return known
 
-    def _name(self, resource: ProvisionedResource) -> str | None:
+    def _api_version(self, resource: ProvisionedResource) -> str:
+        accepted = resource.accepted
+        named = accepted.blueprint
+        blueprint = None if named is None else self._catalog.blueprint(named.name)
+        target = None if blueprint is None else blueprint.provider_config
+        return provider_config.api_version(target, accepted.provider)
+
+    def _config(self, resource: ProvisionedResource, credential: str) -> str | None:
         resolved = publishing.resolve(resource, self._catalog)
         if resolved is None:
             return None
         blueprint, _, cloud = resolved
-        return provider_config.name(blueprint, cloud, resource.accepted.cloud_credential or "")
+        return provider_config.name(blueprint, cloud, credential)

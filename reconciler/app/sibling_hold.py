@@ -53,12 +53,31 @@ class SiblingHold:
         """
         if not resource.enrolled:
             return resource, None
+        await self._hold_below(resource, view)
         strays = protection.unlisted(resource.protected, view.spec.substrate)
         forgotten = [item for item in strays if await self._is_free(resource, item.reference)]
         if forgotten:
             kept = tuple(item for item in resource.protected if item not in forgotten)
             resource = await self._repository.update(replace(resource, protected=kept))
         return resource, AGAIN_S if len(forgotten) < len(strays) else None
+
+    async def _hold_below(self, resource: ProvisionedResource, view: RecordView) -> None:
+        """Mark what is itself a composite, so that nothing below it goes before the node.
+
+        Costs one GET per composite and look; leaves cost nothing.
+        """
+        strays = protection.unlisted(resource.protected, view.spec.substrate)
+        namespace = resource.key.namespace
+        for item in resource.protected:
+            if item in strays or not await self._cluster.is_composite(item.reference):
+                continue
+            live = await self._cluster.get_object(item.reference, namespace)
+            if live is None or live.below_held or live.terminating:
+                continue
+            if protection.is_ours(live.controller, resource.accepted.xr):
+                await self._cluster.hold_below(
+                    item.reference, namespace, uid=live.uid, handle=resource.xr_name
+                )
 
     async def part(
         self, resource: ProvisionedResource, *, listed: Sequence[SubstrateReference] = ()

@@ -17,6 +17,7 @@ from function.contract.conditions import Reason
 from function.contract.strategy import Phase
 from reconciler.app import publishing, waiting
 from reconciler.app.broker_service import Service
+from reconciler.app.credential_hold import CredentialHold
 from reconciler.app.deregistration import Deregistration
 from reconciler.app.publishing import Publisher
 from reconciler.app.shared_release import SharedRelease
@@ -36,11 +37,7 @@ from reconciler.domain.broker.release import (
 )
 from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
-from reconciler.ports.broker import (
-    BrokerRepository,
-    NodeDeregistrar,
-    TokenIssuer,
-)
+from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
 from reconciler.ports.cluster import (
     Catalog,
     KindNotServedError,
@@ -60,6 +57,7 @@ class TeardownPorts:
     cluster: ManagementCluster
     tokens: TokenIssuer
     nodes: NodeDeregistrar
+    holds: HoldLedger
     clock: Clock
 
 
@@ -72,10 +70,11 @@ class Teardown:
         self._publisher = Publisher(ports.cluster, ports.clock)
         self._report = TeardownReport(self._publisher, nodes=ports.nodes, tokens=ports.tokens)
         self._deregistration = Deregistration(
-            ports.repository, ports.nodes, ports.clock, self._report
+            ports.repository, ports.tokens, ports.nodes, ports.clock, self._report
         )
         self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
-        self._shared = SharedRelease(ports.repository, ports.cluster, service, ports.catalog)
+        credentials = CredentialHold(ports.repository, ports.holds, ports.cluster, ports.catalog)
+        self._shared = SharedRelease(ports.repository, service, ports.catalog, credentials)
 
     async def run(self, view: RecordView) -> float | None:
         """Do one step for a record that terminates or is drained.
@@ -164,9 +163,10 @@ class Teardown:
     async def _step(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
         resource = await self._service.deprovision(resource)
         if resource.phase is Phase.DEREGISTERING:
-            await self._ports.tokens.revoke(resource.id)
             await self._report.announce(resource, view)
-        resource = await self._deregistration.honour(resource, view)
+            resource = await self._deregistration.revoke(resource, view)
+        else:
+            resource = await self._deregistration.honour(resource, view)
         live = await self._ports.cluster.get_object(
             resource.protected[0].reference, resource.key.namespace
         )

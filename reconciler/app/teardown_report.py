@@ -66,33 +66,48 @@ class TeardownReport:
         """
         if view is None:
             return
-        token = resource.bootstrap_token_id
-        state = BootstrapState.NONE
-        if token is not None:
-            state = await self._tokens.state(token)
+        node, silent = await self._node(resource, view)
         facts = StatusFacts(
             resource=resource,
             waiting=why,
             orphaned=view.controller_uid is None,
-            bootstrap=state,
-            node=await self._node(resource, view),
+            bootstrap=await self._bootstrap(resource, view),
+            node=node,
+            mesh_silent=silent,
             force_release=_force_release(resource, view),
             provider_config=publishing.provider_config_of(view),
             substrate_absent=absent or view.status.get("substrate") == SubstrateState.ABSENT,
         )
         await self.publisher.publish(view, facts)
 
-    async def _node(self, resource: ProvisionedResource, view: RecordView) -> Node | None:
-        """Show the live node; where the mesh does not tell, what the status showed last."""
+    async def _bootstrap(self, resource: ProvisionedResource, view: RecordView) -> BootstrapState:
+        """Show the token's state; where nobody tells it, what the status showed last."""
         token = resource.bootstrap_token_id
         if token is None:
-            return None
+            return BootstrapState.NONE
+        try:
+            return await self._tokens.state(token)
+        except MESH_FAILURES:
+            shown = (view.status.get("bootstrap") or {}).get("state")
+            return BootstrapState.NONE if shown is None else BootstrapState(shown)
+
+    async def _node(
+        self, resource: ProvisionedResource, view: RecordView
+    ) -> tuple[Node | None, bool]:
+        """Show the live node; where the mesh does not tell, what the status showed last.
+
+        Returns:
+            The node, and whether the mesh does not tell.
+        """
+        token = resource.bootstrap_token_id
+        if token is None:
+            return None, False
         try:
             found = await self._nodes.find_node(token)
         except MESH_FAILURES:
             shown = view.status.get("node")
-            return None if shown is None else Node.model_validate(shown)
-        return None if found is None else publishing.node(found)
+            return None if shown is None else Node.model_validate(shown), True
+        return None if found is None else publishing.node(found), False
 
 
 def _force_release(resource: ProvisionedResource, view: RecordView) -> Why | None:

@@ -51,7 +51,7 @@ class ProjectKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialKey:
-    """A credential in use in a namespace."""
+    """A credential in use in a namespace, or still held there."""
 
     namespace: str
     credential: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import BootstrapState
@@ -17,6 +17,11 @@ from reconciler.domain.broker import ids
 from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+from reconciler.domain.broker.shared_hold import SharedHold
+
+LOOSE_MAX: Final = 500
+"""Credentials whose loose holds one sweep settles, some calls each; the next sweep has the
+rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,10 @@ class BrokerRepository(Protocol):
 
     async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
         """Store a new aggregate with its Requested event, in one transaction.
+
+        Raises:
+            ProtectedElsewhereError: Another one that is not Deleted protects what it is to
+                protect. Of two that come at once, one is stored.
 
         Idempotency: when a live aggregate with the same key exists, that one is returned
         and nothing is written.
@@ -96,6 +105,7 @@ class BrokerRepository(Protocol):
         Raises:
             StaleAggregateError: The row's version is not the one that was read.
             ProvisionedResourceNotFoundError: No row has this id.
+            ProtectedElsewhereError: Another one protects what this one did not so far.
 
         Idempotency: an event is stored once per (aggregate, type, generation), a
         `force-release` entry once per aggregate; any other entry as often as a change that
@@ -115,8 +125,45 @@ class BrokerRepository(Protocol):
         ...
 
 
+class HoldLedger(Protocol):
+    """What one management cluster holds for credentials, remembered while it is held."""
+
+    async def remember(self, hold: SharedHold) -> None:
+        """Store what is about to be held.
+
+        Raises:
+            AssignmentNotFoundError: The management cluster is not stored.
+
+        Idempotency: stored once; each call counts its revision, so that somebody who read it
+        before does not forget it.
+        """
+        ...
+
+    async def list_in_namespace(self, namespace: str) -> Sequence[SharedHold]:
+        """Return what is held in a namespace, in a fixed order."""
+        ...
+
+    async def forget(self, hold: SharedHold) -> None:
+        """Delete what is no longer held. Idempotency: one that is gone is success.
+
+        One that was remembered again since it was read stays.
+        """
+        ...
+
+    async def list_loose(self) -> Sequence[tuple[str, str]]:
+        """Return namespace and credential of holds whose credential nobody uses there.
+
+        At most LOOSE_MAX pairs, oldest first. Only an aggregate that is not Deleted uses one.
+        """
+        ...
+
+
 class TokenIssuer(Protocol):
-    """The seam to the identity context's bootstrap tokens (seed 000 "Ports")."""
+    """The seam to the identity context's bootstrap tokens (seed 000 "Ports").
+
+    `revoke` and `state`, which a teardown needs, raise what `NodeDeregistrar` raises and
+    nothing else.
+    """
 
     async def issue(
         self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
@@ -168,7 +215,7 @@ class NodeDeregistrar(Protocol):
     """The seam to the mesh (seed 001), keyed by the broker's own durable handle.
 
     Every call may raise:
-        MeshRefusedError: The store refuses it.
+        MeshRefusedError: The store refuses it, by a rule of its own or by one of a row.
         AllocationLostError: Another transaction holds the node.
         StoreUnavailableError: The store cannot be reached now.
     """

@@ -71,6 +71,7 @@ class LiveObject:
         terminating: It has a deletionTimestamp.
         released: It carries the released annotation.
         held: It carries the hold label.
+        below_held: It is a composite that is marked, so that all below it is held.
         controller: Its controlling owner; None without one.
     """
 
@@ -78,6 +79,7 @@ class LiveObject:
     terminating: bool
     released: bool
     held: bool = False
+    below_held: bool = False
     controller: XRReference | None = None
 
 
@@ -146,7 +148,8 @@ class ManagementCluster(Protocol):
         """Put the hold label on a Secret and on the ExternalSecret of its name, or take it off.
 
         An ExternalSecret whose Secret is not there yet is not labelled; where there is no
-        ExternalSecret, or its kind is not served, the Secret is labelled alone.
+        ExternalSecret, or its kind is not served, the Secret is labelled alone. One that the
+        broker rendered is deleted instead of let go, and its Secret with it.
 
         Returns:
             Whether the Secret is there.
@@ -156,15 +159,21 @@ class ManagementCluster(Protocol):
         ...
 
     async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
-        """Apply an ExternalSecret server-side.
+        """Create an ExternalSecret, or change ours where it differs.
 
         One of that name that somebody else made is left as it is.
 
         Returns:
-            Whether its kind is served; where it is not, nothing happens.
+            Whether one of ours brings the Secret; not where its kind is not served, nor where
+            its name is taken.
 
-        Idempotency: compared before written.
+        Idempotency: create-only by name; ours is compared before it is written, with its uid
+        as precondition.
         """
+        ...
+
+    async def external_secret_taken(self, manifest: dict[str, Any]) -> bool:
+        """Tell whether an ExternalSecret's name is somebody else's; not where none is served."""
         ...
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
@@ -186,6 +195,31 @@ class ManagementCluster(Protocol):
         """
         ...
 
+    async def is_composite(self, reference: SubstrateReference) -> bool:
+        """Tell whether an object is one that composes others, by its kind.
+
+        One whose kind is not served is none. What was found once is believed.
+        """
+        ...
+
+    async def hold_below(
+        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+    ) -> None:
+        """Mark a composite, so that what is below it is held at every depth; absent is success.
+
+        Args:
+            reference: The composite.
+            namespace: Where it is.
+            uid: Another object under its name stays as it is.
+            handle: `pr-<uuid>` of the aggregate that protects it; refusals name it.
+
+        Raises:
+            NotAllowedError: The broker may not change it.
+
+        Idempotency: an equal mark changes nothing.
+        """
+        ...
+
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         """Set the released annotation, with the uid as precondition.
 
@@ -196,7 +230,7 @@ class ManagementCluster(Protocol):
         ...
 
     async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        """Take the hold label off, with the uid as precondition; absent is success.
+        """Take hold and mark off, with the uid as precondition; absent is success.
 
         Raises:
             NotAllowedError: The broker may not change it.
@@ -226,6 +260,14 @@ class ManagementCluster(Protocol):
 
         Raises:
             StaleAggregateError: The record is gone, or another one has its name.
+        """
+        ...
+
+    async def delete_loose_record(self, record: dict[str, Any]) -> None:
+        """Delete a record that nothing controls; its teardown follows.
+
+        Idempotency: one that is gone, is another one by now, or was taken over by a composite
+        since it was read, stays as it is.
         """
         ...
 

@@ -192,6 +192,11 @@ class Settings(BaseModel):
                 if not address.is_loopback:
                     rule = "must be on loopback while there are no TLS files"
                     faults.append(f"PLEXSPHERE_{name}_LISTEN: {rule}")
+        elif self.tls_key_file is not None and not parsing.is_pair(
+            self.tls_cert_file, self.tls_key_file
+        ):
+            names = "PLEXSPHERE_TLS_CERT_FILE, PLEXSPHERE_TLS_KEY_FILE"
+            faults.append(f"{names}: must be a PEM chain and its key, without a passphrase")
         return faults
 
 

@@ -7,7 +7,9 @@ the value. Not here: which variable takes which. Imported by `reconciler.setting
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+import ssl
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -97,9 +99,25 @@ def between(shortest: timedelta, longest: timedelta, rule: str) -> BeforeValidat
 
 def dsn(text: str) -> SecretStr:
     """Read a connection string; kept redacted, because it holds a password."""
+    try:
+        netloc = urlsplit(text).netloc
+    except ValueError:
+        _refuse("must be a postgresql:// URL")
     if not text.startswith(("postgresql://", "postgres://")):
         _refuse("must be a postgresql:// URL")
+    for host in netloc.rpartition("@")[2].split(","):
+        if not _has_port(host):
+            _refuse("must be a postgresql:// URL with ports up to 65535")
     return SecretStr(text)
+
+
+def _has_port(host: str) -> bool:
+    """Tell whether the port of a host, if it has one, is legal."""
+    try:
+        _ = urlsplit(f"//{host}").port
+    except ValueError:
+        return False
+    return True
 
 
 def url(text: str) -> str:
@@ -179,9 +197,19 @@ def rate(text: str) -> RegisterRate:
 def file(text: str) -> Path:
     """Read the path of a file that exists."""
     path = Path(text)
-    if not path.is_file():
+    if not path.is_file() or not os.access(path, os.R_OK):
         _refuse("must name a file that can be read")
     return path
+
+
+def is_pair(certificate: Path, key: Path) -> bool:
+    """Tell whether two files are a PEM chain and its key, which must have no passphrase."""
+    try:
+        # Without a password OpenSSL asks whoever is at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError):  # ssl.SSLError is an OSError
+        return False
+    return True
 
 
 def ca_bundle(text: str) -> str:

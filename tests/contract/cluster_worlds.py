@@ -80,7 +80,7 @@ class ClusterWorld(Protocol):
         """Where everything of a test lives."""
         ...
 
-    def new_record(self, name: str = "") -> Object:
+    def new_record(self, name: str = "", *, controller: XRReference | None = None) -> Object:
         """Make a record as the function would, with a foreign finalizer before ours."""
         ...
 
@@ -203,12 +203,14 @@ class MemoryWorld:
             ("v1", "ConfigMap"): True,
         }
         forbidden = {("v1", "ConfigMap", verb) for verb in ("get", "patch", "delete")}
-        self.fake = InMemoryManagementCluster(kinds=kinds, forbidden=forbidden, xr=GONE)
+        self.fake = InMemoryManagementCluster(
+            kinds=kinds, composites={(version, VM[1])}, forbidden=forbidden, xr=GONE
+        )
         self.cluster: ManagementCluster = self.fake
         self.namespace = f"contract-{uuid4().hex[:8]}"
 
-    def new_record(self, name: str = "") -> Object:
-        record = _record(self.namespace, name)
+    def new_record(self, name: str = "", *, controller: XRReference | None = None) -> Object:
+        record = _record(self.namespace, name, controller)
         record["metadata"]["uid"] = str(uuid4())
         self.fake.records[self.namespace, record["metadata"]["name"]] = record
         return copy.deepcopy(record)
@@ -317,8 +319,9 @@ class RealWorld:
         """Return the path of a kind's collection here."""
         return f"/apis/{kind[0]}/v1alpha1/namespaces/{self.namespace}/{kind[2]}"
 
-    def new_record(self, name: str = "") -> Object:
-        return _ok(self.admin.create(self.all(RECORD), _record(self.namespace, name))).body
+    def new_record(self, name: str = "", *, controller: XRReference | None = None) -> Object:
+        body = _record(self.namespace, name, controller)
+        return _ok(self.admin.create(self.all(RECORD), body)).body
 
     def remove_record(self, record: Object) -> None:
         self._strike(f"{self.all(RECORD)}/{record['metadata']['name']}")
@@ -344,11 +347,13 @@ class RealWorld:
             return None
         metadata = found["metadata"]
         released = (metadata.get("annotations") or {}).get(names.ANNOTATION_RELEASED)
+        claim = (metadata.get("labels") or {}).get("crossplane.io/claim-name")
         return LiveObject(
             uid=metadata["uid"],
             terminating="deletionTimestamp" in metadata,
             released=released == "true",
             held=(metadata.get("labels") or {}).get(names.LABEL_HOLD) == "true",
+            below_held=claim is not None,
             controller=_controller(metadata),
         )
 
@@ -520,8 +525,10 @@ def _furnish(plane: ControlPlane) -> None:
     holding.apply_policies(plane, *(name.removeprefix("plexsphere-") for name in POLICIES))
     realm = definition(REALM)
     realm["spec"]["scope"] = "Cluster"
+    composite = definition(VM)
+    composite["spec"]["names"]["categories"] = ["crossplane", "composite"]
     # On a cluster with Crossplane some of them are an XRD's.
-    for kind in (definition(VM), definition(XR), realm):
+    for kind in (composite, definition(XR), realm):
         name = kind["metadata"]["name"]
         if plane.cluster.get(kind["apiVersion"], kind["kind"], name) is None:
             plane.apply(kind)
@@ -537,8 +544,11 @@ def _furnish(plane: ControlPlane) -> None:
         )
 
 
-def _record(namespace: str, name: str) -> Object:
+def _record(namespace: str, name: str, controller: XRReference | None = None) -> Object:
     record = example(names.RECORD_KIND, name or f"web-{uuid4().hex[:10]}")
+    if controller is not None:
+        owner = {**controller.model_dump(by_alias=True), "controller": True}
+        record["metadata"]["ownerReferences"] = [owner]
     record["metadata"]["namespace"] = namespace
     record["metadata"]["finalizers"] = [FOREIGN_FINALIZER, names.FINALIZER]
     record["spec"]["declaration"]["xr"]["uid"] = str(uuid4())

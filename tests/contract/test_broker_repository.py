@@ -16,6 +16,7 @@ from reconciler.domain.broker import audit, events, ids
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
+    ProtectedElsewhereError,
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
@@ -109,6 +110,145 @@ class TestCreating:
 
         with pytest.raises(AssignmentNotFoundError):
             await world.repository.create(resource)
+
+
+NETWORK = ProtectedObject(reference=samples.NETWORK, sibling=True)
+SERVER = samples.SERVER.model_copy(update={"name": "db-1"})
+OLDER = SERVER.model_copy(update={"api_version": "cloud.test/v0"})
+
+
+def _enrolled(
+    xr: str, resource: str = "server", *, substrate: str = "", shared: bool = True, **changes: Any
+) -> ProvisionedResource:
+    """Build an aggregate of somebody else's resource."""
+    made = aggregate(xr, accepted=samples.ENROLLED, **changes)
+    key = replace(made.key, group="platform.test", kind="Pool", name=xr, resource=resource)
+    first = ProtectedObject(reference=SERVER.model_copy(update={"name": substrate or made.xr_name}))
+    return replace(made, key=key, protected=(first, *([NETWORK] if shared else [])))
+
+
+class TestProtecting:
+    async def test_siblings_of_one_composite_are_shared(self, world: World) -> None:
+        await world.repository.create(_enrolled("pool", "node-0"))
+
+        await world.repository.create(_enrolled("pool", "node-1"))
+
+        assert len(await world.repository.list_unfinished()) == 2
+
+    async def test_what_another_composite_protects_is_refused_with_its_holder(
+        self, world: World
+    ) -> None:
+        await world.repository.create(_enrolled("pool"))
+
+        with pytest.raises(ProtectedElsewhereError, match=r"spec\.substrate\[1\]: Network 'net'"):
+            await world.repository.create(_enrolled("other"))
+
+        (stored,) = await world.repository.list_unfinished()
+        assert stored.key.name == "pool"
+
+    async def test_a_substrate_has_one_record_whatever_its_version(self, world: World) -> None:
+        await world.repository.create(_enrolled("pool", "a", substrate="db-1"))
+        second = _enrolled("pool", "b", substrate="db-1")
+        second = replace(second, protected=(ProtectedObject(reference=OLDER), NETWORK))
+
+        with pytest.raises(ProtectedElsewhereError, match=r"Pool 'pool', resource 'a'"):
+            await world.repository.create(second)
+
+    async def test_a_substrate_is_nobodys_sibling(self, world: World) -> None:
+        await world.repository.create(_enrolled("pool", "a", substrate="net", shared=False))
+        clash = replace(
+            _enrolled("pool", "b"),
+            protected=(
+                ProtectedObject(reference=SERVER.model_copy(update={"name": "db-2"})),
+                ProtectedObject(reference=SERVER.model_copy(update={"name": "net"}), sibling=True),
+            ),
+        )
+
+        with pytest.raises(ProtectedElsewhereError):
+            await world.repository.create(clash)
+
+    async def test_it_is_free_once_its_holder_is_deleted(self, world: World) -> None:
+        first = await world.repository.create(_enrolled("pool", substrate="db-1"))
+        going = await world.repository.record_deletion_intent(first.request_deletion(LATER))
+        again = _enrolled("pool", substrate="db-1")
+        with pytest.raises(ProtectedElsewhereError):
+            await world.repository.create(again)
+
+        await world.repository.update(replace(going, phase=Phase.DELETED))
+
+        assert await world.repository.create(again) == again
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            pytest.param({"management_cluster_id": "west"}, id="cluster"),
+            pytest.param({"namespace": "another"}, id="namespace"),
+        ],
+    )
+    async def test_elsewhere_a_name_is_another_object(
+        self, world: World, place: dict[str, Any]
+    ) -> None:
+        await world.tenancy.ensure_cluster("west", "West")
+        await world.repository.create(_enrolled("pool"))
+        other = _enrolled("other")
+        if "namespace" in place:
+            other = replace(other, key=replace(other.key, **place))
+        else:
+            other = replace(other, management_cluster_id=ids.management_cluster_id("west"))
+
+        assert await world.repository.create(other) == other
+
+    async def test_of_many_composites_at_once_one_gets_it(self, world: World) -> None:
+        wanted = [_enrolled(f"pool-{number}") for number in range(10)]
+
+        answers = await asyncio.gather(
+            *(world.repository.create(item) for item in wanted), return_exceptions=True
+        )
+
+        refused = [item for item in answers if isinstance(item, ProtectedElsewhereError)]
+        (stored,) = await world.repository.list_unfinished()
+        assert len(refused) == 9
+        assert stored in answers
+        assert [await world.backdoor.events(item.id) for item in wanted].count([]) == 9
+
+    async def test_a_live_key_still_gives_the_existing_one(self, world: World) -> None:
+        wanted = [_enrolled("pool", substrate="db-1") for _ in range(5)]
+
+        answered = await asyncio.gather(*(world.repository.create(item) for item in wanted))
+
+        assert len({item.id for item in answered}) == 1
+
+    async def test_a_sibling_that_comes_later_is_judged_too(self, world: World) -> None:
+        await world.repository.create(_enrolled("pool"))
+        later = await world.repository.create(_enrolled("other", shared=False))
+        wider = replace(later, protected=(*later.protected, NETWORK))
+
+        with pytest.raises(ProtectedElsewhereError, match=r"Pool 'pool'"):
+            await world.repository.update(wider)
+
+        assert await world.repository.get(later.id) == later
+
+    async def test_of_two_that_widen_at_once_one_gets_it(self, world: World) -> None:
+        narrow = [
+            await world.repository.create(_enrolled(name, shared=False)) for name in ("a", "b")
+        ]
+
+        answers = await asyncio.gather(
+            *(
+                world.repository.update(replace(item, protected=(*item.protected, NETWORK)))
+                for item in narrow
+            ),
+            return_exceptions=True,
+        )
+
+        assert sum(isinstance(item, ProtectedElsewhereError) for item in answers) == 1
+
+    async def test_what_it_protects_already_is_not_judged_again(self, world: World) -> None:
+        stored = await world.repository.create(_enrolled("pool"))
+
+        changed = await world.repository.update(replace(stored, phase=Phase.PROVISIONING))
+
+        assert changed.version == stored.version + 1
 
 
 class TestFinding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,7 @@ from tests.fakes.management_cluster import GONE, RecordedEvent
 pytestmark = pytest.mark.contract
 
 CROSSPLANE = names.CROSSPLANE_FINALIZER
+HANDLE = "pr-0197b1a2-0000-7000-8000-000000000001"
 UNSERVED = [
     pytest.param({"kind": "XNothing"}, id="kind"),
     pytest.param({"api_version": f"{names.BLUEPRINTS_GROUP}/v9"}, id="version"),
@@ -293,25 +295,57 @@ class TestCredentials:
         world.new_external_secret(name)
         before = world.external_secret(name)
 
-        assert await world.cluster.render_external_secret(manifest)
+        assert not await world.cluster.render_external_secret(manifest)
+        assert await world.cluster.external_secret_taken(manifest)
+        await world.cluster.hold_credentials(world.namespace, name, held=False)
 
         assert world.external_secret(name) == before
 
-    async def test_one_that_was_let_go_is_held_again(self, world: ClusterWorld) -> None:
+    async def test_ours_is_not_taken(self, world: ClusterWorld) -> None:
+        manifest = _external_secret(world)
+        assert not await world.cluster.external_secret_taken(manifest)
+
+        await world.cluster.render_external_secret(manifest)
+
+        assert not await world.cluster.external_secret_taken(manifest)
+
+    async def test_of_many_that_render_at_once_each_finds_it_ours(
+        self, world: ClusterWorld
+    ) -> None:
+        manifest = _external_secret(world)
+
+        answers = await asyncio.gather(
+            *(world.cluster.render_external_secret(manifest) for _ in range(5))
+        )
+
+        assert all(answers)
+        assert world.external_secret(manifest["metadata"]["name"]) is not None
+
+    @pytest.mark.parametrize("secret", [True, False])
+    async def test_ours_goes_when_it_is_let_go_and_is_made_again(
+        self, world: ClusterWorld, secret: bool
+    ) -> None:
         manifest = _external_secret(world)
         name = manifest["metadata"]["name"]
         await world.cluster.render_external_secret(manifest)
-        await world.cluster.hold_credentials(world.namespace, name, held=False)
+        if secret:
+            world.new_secret(name)
+            await world.cluster.hold_credentials(world.namespace, name, held=True)
+
+        for _ in range(2):
+            assert await world.cluster.hold_credentials(world.namespace, name, held=False) == secret
+        assert world.external_secret(name) is None
         assert world.credential_holds(name) == set()
 
         await world.cluster.render_external_secret(manifest)
 
-        assert world.credential_holds(name) == {"ExternalSecret"}
+        assert "ExternalSecret" in world.credential_holds(name)
 
     async def test_where_its_kind_is_not_served_nothing_happens(self, world: ClusterWorld) -> None:
         manifest = {**_external_secret(world), "apiVersion": "nowhere.plexsphere.test/v1"}
 
         assert not await world.cluster.render_external_secret(manifest)
+        assert not await world.cluster.external_secret_taken(manifest)
 
     @pytest.mark.parametrize(
         ("name", "made", "ours"),
@@ -559,6 +593,47 @@ class TestSiblings:
         assert world.live(sibling) is None
 
 
+class TestComposites:
+    async def test_one_is_told_by_its_kind(self, world: ClusterWorld) -> None:
+        leaf = SubstrateReference(api_version="v1", kind="ConfigMap", name="leaf")
+        unserved = reference().model_copy(update={"kind": "XNothing"})
+
+        assert await world.cluster.is_composite(reference())
+        assert not await world.cluster.is_composite(leaf)
+        assert not await world.cluster.is_composite(unserved)
+
+    async def test_what_is_below_it_is_held_until_it_is_let_go(self, world: ClusterWorld) -> None:
+        composite = reference()
+        uid = world.compose(composite)
+        where = world.namespace
+
+        for _ in range(2):
+            await world.cluster.hold_below(composite, where, uid=uid, handle=HANDLE)
+
+        found = await world.cluster.get_object(composite, where)
+        assert found is not None
+        assert found.below_held
+        assert world.live(composite) == found
+        await world.cluster.let_go(composite, where, uid=uid)
+        assert await world.cluster.get_object(composite, where) == replace(
+            found, held=False, below_held=False
+        )
+        assert world.live(composite) == replace(found, held=False, below_held=False)
+
+    async def test_another_under_its_name_is_not_marked(self, world: ClusterWorld) -> None:
+        composite = reference()
+        world.compose(composite)
+
+        await world.cluster.hold_below(composite, world.namespace, uid=str(uuid4()), handle=HANDLE)
+        await world.cluster.hold_below(
+            reference(), world.namespace, uid=str(uuid4()), handle=HANDLE
+        )
+
+        found = world.live(composite)
+        assert found is not None
+        assert not found.below_held
+
+
 class TestRights:
     VERBS = ("get", "patch", "delete")
 
@@ -638,6 +713,46 @@ class TestStatus:
             await world.cluster.write_status(record, {"phase": "Deleted"})
 
         assert world.live_record(record) is None
+
+
+class TestLooseRecords:
+    async def test_one_without_controller_is_deleted_and_waits_for_its_finalizers(
+        self, world: ClusterWorld
+    ) -> None:
+        record = world.new_record()
+
+        for _ in range(2):
+            await world.cluster.delete_loose_record(record)
+
+        live = world.live_record(record)
+        assert live is not None
+        assert "deletionTimestamp" in live["metadata"]
+
+    async def test_one_that_a_composite_took_over_stays(self, world: ClusterWorld) -> None:
+        record = world.new_record(controller=world.new_xr())
+        loose = {**record, "metadata": {**record["metadata"], "ownerReferences": []}}
+
+        await world.cluster.delete_loose_record(loose)
+
+        live = world.live_record(record)
+        assert live is not None
+        assert "deletionTimestamp" not in live["metadata"]
+
+    async def test_another_under_its_name_stays(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        other = {**record, "metadata": {**record["metadata"], "uid": str(uuid4())}}
+
+        await world.cluster.delete_loose_record(other)
+
+        live = world.live_record(record)
+        assert live is not None
+        assert "deletionTimestamp" not in live["metadata"]
+
+    async def test_one_that_is_gone_needs_no_deletion(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        world.remove_record(record)
+
+        await world.cluster.delete_loose_record(record)
 
 
 class TestFinalizer:

@@ -19,6 +19,7 @@ from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
@@ -32,7 +33,13 @@ from reconciler.domain.broker.resource import (
 )
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.broker import BrokerRepository, IssuedToken, NodeDeregistrar, TokenIssuer
+from reconciler.ports.broker import (
+    BrokerRepository,
+    HoldLedger,
+    IssuedToken,
+    NodeDeregistrar,
+    TokenIssuer,
+)
 from reconciler.ports.identity import (
     DeniedRegistration,
     EnrolmentStore,
@@ -40,6 +47,7 @@ from reconciler.ports.identity import (
     TenancyRepository,
 )
 from tests.fakes.broker_repository import InMemoryBrokerRepository
+from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import (
     InMemoryEnrolmentStore,
     InMemoryNodeDeregistrar,
@@ -52,6 +60,7 @@ from tests.unit.reconciler import samples
 MESH = "100.64.0.0/29"
 """Six hosts: small enough to run out of."""
 HOUR = timedelta(hours=1)
+ELSEWHERE = ids.management_cluster_id("elsewhere")
 
 
 class Unlimited:
@@ -84,11 +93,17 @@ class Backdoor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One set of adapters over one store that holds a Domain, a Project and a cluster."""
+    """One set of adapters over one store that holds a Domain, a Project and a cluster.
+
+    Attributes:
+        foreign_holds: The ledger of a cluster that is not stored until a test stores it.
+    """
 
     repository: BrokerRepository
     issuer: TokenIssuer
     deregistrar: NodeDeregistrar
+    holds: HoldLedger
+    foreign_holds: HoldLedger
     tenancy: TenancyRepository
     enrolment_store: EnrolmentStore
     backdoor: Backdoor
@@ -239,6 +254,8 @@ async def memory_world() -> World:
         repository=InMemoryBrokerRepository(store, check_placement=True),
         issuer=InMemoryTokenIssuer(store),
         deregistrar=InMemoryNodeDeregistrar(store),
+        holds=InMemoryHoldLedger(store, samples.CLUSTER, check_placement=True),
+        foreign_holds=InMemoryHoldLedger(store, ELSEWHERE, check_placement=True),
         tenancy=InMemoryTenancyRepository(store),
         enrolment_store=InMemoryEnrolmentStore(store),
         backdoor=_MemoryBackdoor(store),
@@ -257,6 +274,8 @@ async def postgres_world(dsn: str) -> AsyncIterator[World]:
             repository=PostgresBrokerRepository(pool),
             issuer=PostgresTokenIssuer(pool, secrets),
             deregistrar=PostgresNodeDeregistrar(pool),
+            holds=PostgresHoldLedger(pool, samples.CLUSTER),
+            foreign_holds=PostgresHoldLedger(pool, ELSEWHERE),
             tenancy=PostgresTenancyRepository(pool, secrets),
             enrolment_store=PostgresEnrolmentStore(pool),
             backdoor=_PostgresBackdoor(pool),

@@ -261,7 +261,7 @@ def operator(stack: Stack, admin: Caller) -> Iterator[Caller]:
         admin.delete(f"/apis/rbac.authorization.k8s.io/v1/{kind}/tests-external-secrets")
 
 
-def test_an_external_secret_is_rendered_held_and_let_go(
+def test_an_external_secret_is_rendered_held_and_deleted_with_its_last_user(
     stack: Stack,
     admin: Caller,
     operator: Caller,
@@ -299,9 +299,8 @@ def test_an_external_secret_is_rendered_held_and_let_go(
         assert refused(admin.delete(path), name, "teardown of nodes needs it")
     node.delete(propagation="Background")
     node.until_gone(handle)
-    for path in (rendered, made):
-        wait_for(lambda path=path: not _held(admin, path), f"{path} let go")  # type: ignore[misc]  # mypy cannot type a default in a lambda
-    assert admin.delete(rendered).ok
+    wait_for(lambda: _found(admin, rendered) is None, "our ExternalSecret gone")
+    wait_for(lambda: not _held(admin, made), "the Secret let go")
 
 
 def _found(admin: Caller, path: str) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import events, ids
+from reconciler.domain.broker import events, ids, protection
 from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
@@ -15,7 +15,11 @@ from reconciler.domain.broker.errors import (
     StaleAggregateError,
 )
 from reconciler.domain.broker.events import LifecycleEvent
-from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+from reconciler.domain.broker.resource import (
+    ProtectedObject,
+    ProvisionedResource,
+    ResourceKey,
+)
 from tests.fakes.memory import MemoryStore
 
 
@@ -37,6 +41,7 @@ class InMemoryBrokerRepository:
         if self._check_placement and not placed:
             message = "cannot create provisioned resource: not placed"
             raise AssignmentNotFoundError(message)
+        await self._claim(resource, ())
         self.store.resources[resource.id] = resource
         self.store.append_once(resource.id, events.requested(resource), resource.created_at)
         return resource
@@ -86,6 +91,7 @@ class InMemoryBrokerRepository:
         if stored.version != resource.version:
             message = "cannot update provisioned resource: it changed since it was read"
             raise StaleAggregateError(message)
+        await self._claim(resource, stored.protected)
         changed = replace(
             stored,
             phase=resource.phase,
@@ -104,6 +110,16 @@ class InMemoryBrokerRepository:
         if event is not None:
             self.store.append_once(resource.id, event, resource.updated_at)
         return changed
+
+    async def _claim(self, resource: ProvisionedResource, known: Sequence[ProtectedObject]) -> None:
+        if not resource.enrolled:
+            return
+        others = [
+            other
+            for other in await self.list_in_namespace(resource.key.namespace)
+            if other.management_cluster_id == resource.management_cluster_id
+        ]
+        protection.refuse_contested(resource, protection.added(resource, known), others)
 
     async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
         at = resource.deletion_requested_at

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.domain.broker.external_secret import LABEL_MANAGED_BY
+from reconciler.domain.broker.external_secret import is_ours
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken
@@ -38,6 +38,7 @@ class InMemoryManagementCluster:
 
     Attributes:
         kinds: Which kinds are served and whether they are namespaced; None serves all.
+        composites: Which kinds compose others.
         forbidden: What the broker may not do, as apiVersion, kind and verb.
         xr: What there is to say of an XR that `xrs` does not know.
         xrs: Uid and facts of XRs.
@@ -52,6 +53,7 @@ class InMemoryManagementCluster:
     policies: bool = True
     problem: str | None = None
     kinds: dict[Kind, bool] | None = None
+    composites: set[Kind] = field(default_factory=set)
     forbidden: set[tuple[str, str, str]] = field(default_factory=set)
     xr: XRFacts = field(
         default_factory=lambda: XRFacts(
@@ -141,7 +143,12 @@ class InMemoryManagementCluster:
         present = (namespace, name) in self.credentials
         if present:
             self._hold("Secret", namespace, name, held=held)
-        if (namespace, name) in self.external_secrets and (present or not held):
+        external = self.external_secrets.get((namespace, name))
+        if external is not None and not held and _rendered(external):
+            del self.external_secrets[namespace, name]
+            self.held.discard(("ExternalSecret", namespace, name))
+            self.journal.append("delete external secret")
+        elif external is not None and (present or not held):
             self._hold("ExternalSecret", namespace, name, held=held)
         return present
 
@@ -149,12 +156,18 @@ class InMemoryManagementCluster:
         if not self._namespaced(manifest["apiVersion"], manifest["kind"]):
             return False
         found = self.external_secrets.get(_key(manifest))
-        if found is None or (found["metadata"].get("labels") or {}).get(LABEL_MANAGED_BY):
-            if found != manifest:
-                self.external_secrets[_key(manifest)] = copy.deepcopy(manifest)
-                self.journal.append("render external secret")
-            self._hold("ExternalSecret", *_key(manifest), held=True)
+        if found is not None and not _rendered(found):
+            return False
+        if found != manifest:
+            self.external_secrets[_key(manifest)] = copy.deepcopy(manifest)
+            self.journal.append("render external secret")
+        self._hold("ExternalSecret", *_key(manifest), held=True)
         return True
+
+    async def external_secret_taken(self, manifest: dict[str, Any]) -> bool:
+        served = self._namespaced(manifest["apiVersion"], manifest["kind"])
+        found = self.external_secrets.get(_key(manifest))
+        return bool(served) and found is not None and not _rendered(found)
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         self._require(xr.api_version, xr.kind)
@@ -165,6 +178,19 @@ class InMemoryManagementCluster:
         self._authorize(reference.api_version, reference.kind, "get")
         self._require(reference.api_version, reference.kind)
         return self.objects.get(_ref(reference))
+
+    async def is_composite(self, reference: SubstrateReference) -> bool:
+        served = self._namespaced(reference.api_version, reference.kind) is not None
+        return served and (reference.api_version, reference.kind) in self.composites
+
+    async def hold_below(
+        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+    ) -> None:
+        self._authorize(reference.api_version, reference.kind, "patch")
+        live = self.objects.get(_ref(reference))
+        if live is not None and live.uid == uid and not live.below_held:
+            self.objects[_ref(reference)] = replace(live, below_held=True)
+            self.journal.append(f"hold below {reference.kind} {reference.name} for {handle}")
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         self._authorize(reference.api_version, reference.kind, "patch")
@@ -179,7 +205,7 @@ class InMemoryManagementCluster:
         self._authorize(reference.api_version, reference.kind, "patch")
         live = self.objects.get(_ref(reference))
         if live is not None and live.uid == uid and live.held:
-            self.objects[_ref(reference)] = replace(live, held=False)
+            self.objects[_ref(reference)] = replace(live, held=False, below_held=False)
             self.journal.append(f"let go {reference.kind} {reference.name}")
 
     async def delete_object(
@@ -198,6 +224,15 @@ class InMemoryManagementCluster:
             raise StaleAggregateError
         live["status"] = status
         self.journal.append("write status")
+
+    async def delete_loose_record(self, record: dict[str, Any]) -> None:
+        live = self._live(record)
+        owners = [] if live is None else live["metadata"].get("ownerReferences") or []
+        if live is None or any(owner.get("controller") for owner in owners):
+            return
+        if "deletionTimestamp" not in live["metadata"]:
+            live["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+            self.journal.append("delete record")
 
     async def remove_finalizer(self, record: dict[str, Any]) -> None:
         live = self._live(record)
@@ -257,6 +292,10 @@ class InMemoryManagementCluster:
         live = self.records.get(_key(record), record)
         same = live is not None and live["metadata"]["uid"] == record["metadata"]["uid"]
         return live if same else None
+
+
+def _rendered(found: dict[str, Any]) -> bool:
+    return is_ours(found["metadata"].get("labels") or {})
 
 
 def _ref(reference: SubstrateReference) -> Ref:

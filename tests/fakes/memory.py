@@ -16,6 +16,7 @@ from reconciler.domain.broker import ids
 from reconciler.domain.broker.audit import AuditAction, AuditEntry
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.shared_hold import SharedHold
 from reconciler.ports.identity import DeniedRegistration, ProjectRow, SigningKey
 
 
@@ -137,6 +138,9 @@ class MemoryStore:
     nonces: dict[tuple[ids.ProjectID, bytes], ids.BootstrapTokenID] = field(default_factory=dict)
     denials: list[DeniedRegistration] = field(default_factory=list)
     audit: list[AuditRow] = field(default_factory=list)
+    holds: dict[tuple[ids.ManagementClusterID, SharedHold], SharedHold] = field(
+        default_factory=dict
+    )
 
     def audit_once(self, resource: ProvisionedResource, entry: AuditEntry) -> None:
         """Append an entry; a second force-release of one aggregate is left out."""

@@ -7,6 +7,7 @@ that changes cause. One of these exists per management cluster.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any, Final
 
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException
 
 from function.contract import names
 from reconciler.adapters.kubernetes.cache import Key, ObjectCache
 from reconciler.adapters.kubernetes.catalog import CachedCatalog
 from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
+from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError, check
 from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
 
 _KINDS = ("provisioningrecords", "projects", "domains", "blueprintversions",
@@ -27,8 +30,21 @@ _KINDS = ("provisioningrecords", "projects", "domains", "blueprintversions",
 TOKEN_REREAD_S: Final = 60.0
 """How old a kubeconfig's token may get; the official client reads a Pod's as often."""
 
+_UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, LookupError, AttributeError)
+"""The official client indexes what it did not check."""
+
 OnChange = Callable[[str, Key], None]
 """Hears the plural of a kind and the key of what changed."""
+
+
+def _without_details(record: logging.LogRecord) -> bool:
+    """Keep that it failed: the text quotes what a credential program wrote."""
+    record.msg, record.args = "kubeconfig_credential_unusable", ()
+    record.exc_info = record.exc_text = None
+    return True
+
+
+logging.getLogger("kubernetes.aio.config.kube_config").addFilter(_without_details)
 
 
 class Cluster:
@@ -74,17 +90,43 @@ async def open_client(kubeconfig: Path | None) -> KubernetesClient:
     credential program.
 
     Raises:
-        ConfigException: There is neither.
+        KubeconfigError: There is neither, or it cannot be used.
     """
     configuration = Configuration()
     if kubeconfig is None:
-        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        _load_service_account(configuration)
     else:
+        check(kubeconfig)
+        await _load(kubeconfig, configuration)
+    try:
+        return KubernetesClient(ApiClient(configuration))
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        message = "must refer to certificates and keys in PEM"
+        raise KubeconfigError(message) from error
+
+
+def _load_service_account(configuration: Configuration) -> None:
+    try:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError) as error:
+        message = "must be set outside a Pod"
+        raise KubeconfigError(message) from error
+
+
+async def _load(kubeconfig: Path, configuration: Configuration) -> None:
+    try:
         loader = await config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=str(kubeconfig), client_configuration=configuration, persist_config=False
         )
-        configuration.refresh_api_key_hook = _renewal(loader)  # type: ignore[assignment]  # typed as None upstream
-    return KubernetesClient(ApiClient(configuration))
+    except _UNUSABLE as error:
+        message = "must refer to files and credentials that can be read"
+        raise KubeconfigError(message) from error
+    # The official client only logs that a credential program failed, and would go on as nobody.
+    program = "exec" in (loader._user or ())
+    if program and not configuration.api_key and configuration.cert_file is None:
+        message = "users[].user.exec: must be a program that gives a credential"
+        raise KubeconfigError(message)
+    configuration.refresh_api_key_hook = _renewal(loader)  # type: ignore[assignment]  # typed as None upstream
 
 
 def _renewal(loader: Any) -> Callable[[Configuration], Awaitable[None]]:

@@ -36,10 +36,16 @@ class CredentialObjects:
 
         The Secret is held first and let go last: an ExternalSecret without a template hands
         its labels on, and External Secrets may neither create with the hold nor take it off.
+        One of ours goes with its last user, and takes the Secret that was made of it along.
         """
         secret = f"/api/v1/namespaces/{namespace}/secrets/{name}"
         external = await self._effects.path_of(_external(namespace, name))
         if not held:
+            found = None if external is None else await self._metadata(external)
+            if external is not None and found is not None and _is_ours(found):
+                present = await self._label(secret, held=False)
+                await self._effects.delete(external, uid=found["metadata"]["uid"])
+                return present
             if external is not None:
                 await self._label(external, held=False)
             return await self._label(secret, held=False)
@@ -49,19 +55,49 @@ class CredentialObjects:
         return present
 
     async def render(self, manifest: Object) -> bool:
-        """Apply our ExternalSecret if it differs; tell whether its kind is served."""
+        """Make our ExternalSecret, or have it as it should be; tell whether it is ours.
+
+        A new one is created and never applied, so that of a name that somebody takes at the
+        same moment nothing is overwritten.
+        """
         path = await self._effects.path_of(manifest)
         if path is None:
             return False
         found = await self._client.get(path)
-        if found is not None and (not _is_ours(found) or _holds(found, manifest)):
+        if found is None:
+            if await self._effects.create(path.rpartition("/")[0], manifest):
+                return True
+            found = await self._client.get(path)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            # It goes, and is made anew the next time.
             return True
-        await self._effects.apply(path, manifest)
+        if not _is_ours(found):
+            return False
+        if not _holds(found, manifest):
+            await self._change(path, manifest, uid=found["metadata"]["uid"])
         return True
+
+    async def is_taken(self, manifest: Object) -> bool:
+        """Tell whether an ExternalSecret of that name stands which is not ours."""
+        path = await self._effects.path_of(manifest)
+        found = None if path is None else await self._metadata(path)
+        return found is not None and not _is_ours(found)
+
+    async def _change(self, path: str, manifest: Object, *, uid: str) -> None:
+        """Apply a manifest to the object with this uid; another one there stays as it is."""
+        body = {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
+        try:
+            await self._effects.apply(path, body)
+        except KubernetesError as error:
+            if not await self._effects.is_stale(error, path, uid):
+                raise
+
+    async def _metadata(self, path: str) -> Object | None:
+        return await self._client.get(path, accept=METADATA_ONLY)
 
     async def _label(self, path: str, *, held: bool) -> bool:
         """Set or take off the label, compared first, with the uid as precondition."""
-        found = await self._client.get(path, accept=METADATA_ONLY)
+        found = await self._metadata(path)
         if found is None:
             return False
         metadata = found["metadata"]
@@ -89,8 +125,7 @@ def _external(namespace: str, name: str) -> Object:
 
 
 def _is_ours(found: Object) -> bool:
-    labels = found["metadata"].get("labels") or {}
-    return bool(labels.get(external_secret.LABEL_MANAGED_BY) == external_secret.MANAGED_BY)
+    return external_secret.is_ours(found["metadata"].get("labels") or {})
 
 
 def _holds(found: Any, wanted: Any, depth: int = 0) -> bool:

@@ -105,9 +105,17 @@ class Effects:
         return live is None or live["metadata"]["uid"] != uid
 
     async def delete(
-        self, path: str, *, uid: str | None = None, propagation: str = "Background"
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+        propagation: str = "Background",
     ) -> None:
-        """Delete an object; an absent one, or with a uid another one there, is success."""
+        """Delete an object; an absent one, or with a uid another one there, is success.
+
+        With a resourceVersion besides, so is one that was written since.
+        """
         body: Object = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -115,6 +123,8 @@ class Effects:
         }
         if uid is not None:
             body["preconditions"] = {"uid": uid}
+            if version is not None:
+                body["preconditions"]["resourceVersion"] = version
         try:
             await self._client.request("DELETE", path, body=body)
         except KubernetesError as error:

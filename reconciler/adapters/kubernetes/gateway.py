@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.adapters.kubernetes import events, manifests, preconditions
+from reconciler.adapters.kubernetes import events, manifests, preconditions, xr_facts
 from reconciler.adapters.kubernetes.client import (
     JSON_PATCH,
     MERGE,
@@ -161,8 +161,12 @@ class KubernetesGateway:
         return await self._credentials.hold(namespace, name, held=held)
 
     async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
-        """Apply our ExternalSecret if it differs; tell whether its kind is served."""
+        """Make our ExternalSecret if it differs; tell whether it is ours and served."""
         return await self._credentials.render(manifest)
+
+    async def external_secret_taken(self, manifest: dict[str, Any]) -> bool:
+        """Tell whether an ExternalSecret's name is somebody else's."""
+        return await self._credentials.is_taken(manifest)
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         """Look up a composite resource, live; another uid under its name is not it.
@@ -174,21 +178,21 @@ class KubernetesGateway:
             "kind": xr.kind,
             "metadata": {"name": xr.name, "namespace": namespace},
         }
-        found = await self._effects.find_served(manifest)
-        metadata = {} if found is None else found["metadata"]
-        exists = found is not None and xr.uid in ("", metadata["uid"])
-        if not exists:
-            metadata = {}
-        return XRFacts(
-            exists=exists,
-            terminating="deletionTimestamp" in metadata,
-            composing_finalizer=names.CROSSPLANE_FINALIZER in (metadata.get("finalizers") or []),
-            paused=(metadata.get("annotations") or {}).get(names.PAUSED) == "true",
-        )
+        return xr_facts.facts(await self._effects.find_served(manifest), xr.uid)
 
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return a protected object by a live GET, or None when it is gone."""
         return await self._protected.get(reference, namespace)
+
+    async def is_composite(self, reference: SubstrateReference) -> bool:
+        """Tell whether an object is one that composes others."""
+        return await self._protected.is_composite(reference)
+
+    async def hold_below(
+        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+    ) -> None:
+        """Mark a composite, so that all below it is held."""
+        await self._protected.hold_below(reference, namespace, uid=uid, handle=handle)
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         """Set the released annotation, with the uid as precondition."""
@@ -222,6 +226,15 @@ class KubernetesGateway:
             if await self._effects.is_stale(error, _record(record), metadata["uid"]):
                 raise _stale(metadata["name"]) from error
             raise
+
+    async def delete_loose_record(self, record: Object) -> None:
+        """Delete a record that nothing controls, as it was when that was seen."""
+        path = _record(record)
+        live = await self._client.get(path)
+        uid = record["metadata"]["uid"]
+        if live is None or live["metadata"]["uid"] != uid or manifests.controller(live) is not None:
+            return
+        await self._effects.delete(path, uid=uid, version=live["metadata"]["resourceVersion"])
 
     async def remove_finalizer(self, record: Object) -> None:
         """Take the teardown finalizer off a record; one that is gone is success."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from function.contract import names
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes import manifests
+from reconciler.adapters.kubernetes import composites, manifests
 from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient, KubernetesError
+from reconciler.adapters.kubernetes.composites import Composites
 from reconciler.adapters.kubernetes.effects import Effects
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.ports.cluster import LiveObject, NotAllowedError
@@ -25,6 +26,7 @@ class ProtectedObjects:
 
     def __init__(self, client: KubernetesClient) -> None:
         self._effects = Effects(client)
+        self._composites = Composites(client)
 
     async def get(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return an object by a live GET, or None when it is gone."""
@@ -34,11 +36,13 @@ class ProtectedObjects:
             return None
         metadata = found["metadata"]
         annotations = metadata.get("annotations") or {}
+        labels = metadata.get("labels") or {}
         return LiveObject(
             uid=metadata["uid"],
             terminating="deletionTimestamp" in metadata,
             released=annotations.get(names.ANNOTATION_RELEASED) == "true",
-            held=(metadata.get("labels") or {}).get(names.LABEL_HOLD) == "true",
+            held=labels.get(names.LABEL_HOLD) == "true",
+            below_held=composites.is_marked(labels),
             controller=manifests.controller(found),
         )
 
@@ -49,10 +53,23 @@ class ProtectedObjects:
             message = f"cannot write {reference.kind} {reference.name!r}: it is not what was read"
             raise StaleAggregateError(message)
 
-    async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
-        """Take the hold off, with the uid as precondition; one that is gone needs none."""
-        body = {"uid": uid, "labels": {names.LABEL_HOLD: None}}
+    async def is_composite(self, reference: SubstrateReference) -> bool:
+        """Tell whether an object is one that composes others."""
+        return await self._composites.includes(reference)
+
+    async def hold_below(
+        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+    ) -> None:
+        """Mark a composite, with the uid as precondition; one that is gone needs no mark."""
+        body = {"uid": uid, "labels": composites.mark(handle, namespace)}
         await self._patch(reference, namespace, body)
+
+    async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
+        """Take hold and mark off, with the uid as precondition; one that is gone needs none."""
+        labels: dict[str, None] = {names.LABEL_HOLD: None}
+        if await self._composites.includes(reference):
+            labels |= composites.NO_MARK
+        await self._patch(reference, namespace, {"uid": uid, "labels": labels})
 
     async def delete(
         self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool

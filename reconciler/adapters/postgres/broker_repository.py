@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from function.contract import record
 from reconciler.adapters.postgres import audit as audits
-from reconciler.adapters.postgres import outbox
+from reconciler.adapters.postgres import claims, outbox
 from reconciler.adapters.postgres.aggregate_rows import COLUMNS, hydrate, protected, values
 from reconciler.adapters.postgres.classify import translated
 from reconciler.domain.broker import events, ids
@@ -173,6 +173,7 @@ class PostgresBrokerRepository:
         """Store a change, its event and its audit entry, in one transaction."""
         with translated("update provisioned resource"):
             async with self._pool.acquire() as connection, connection.transaction():
+                await claims.follow(connection, resource)
                 row = await connection.fetchrow(_UPDATE, *_change(resource))
                 if row is None:
                     raise await _why_not(connection, resource)
@@ -218,6 +219,7 @@ class PostgresBrokerRepository:
             row = await connection.fetchrow(_INSERT, *values(resource))
             if row is None:
                 return None
+            await claims.claim(connection, resource)
             await outbox.append_once(
                 connection,
                 aggregate_id=resource.id,

@@ -12,7 +12,12 @@ from typing import Final
 
 import asyncpg
 
-from reconciler.domain.broker.errors import AssignmentNotFoundError, InvalidInputError
+from reconciler.domain.broker.errors import (
+    AssignmentNotFoundError,
+    BrokerError,
+    InvalidInputError,
+)
+from reconciler.ports.broker import MeshRefusedError
 from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
 
 _UNAVAILABLE: Final = (
@@ -35,6 +40,7 @@ _PLACEMENT: Final = frozenset(
         "provisioned_resources_project_id_fkey",
         "provisioned_resources_management_cluster_id_fkey",
         "bootstrap_tokens_project_id_fkey",
+        "shared_holds_management_cluster_id_fkey",
     }
 )
 _ADDRESS: Final = "nodes_mesh_ip_live"
@@ -79,3 +85,23 @@ def translated(attempt: str) -> Iterator[None]:
     except asyncpg.PostgresError as error:
         error.add_note(f"attempted: {attempt}")
         raise
+
+
+@contextmanager
+def refused(attempt: str) -> Iterator[None]:
+    """Translate as `translated`, and make one refusal of all that its caller cannot mend.
+
+    For what a teardown asks of the identity side: it has no input that could be invalid, so
+    a CHECK or a reference in its way, and what nobody understands, is the store's own word.
+
+    Raises:
+        MeshRefusedError: The store refuses it; nothing was changed.
+        AllocationLostError: A lock was lost to somebody else.
+        StoreUnavailableError: The server cannot be reached now.
+    """
+    try:
+        with translated(attempt):
+            yield
+    except (asyncpg.PostgresError, BrokerError) as error:
+        message = f"cannot {attempt}: the store refuses it"
+        raise MeshRefusedError(message) from error

@@ -20,6 +20,8 @@ from alembic.script import ScriptDirectory
 from alembic.script.revision import RevisionError
 from alembic.util.exc import CommandError
 
+from reconciler.adapters.postgres.pool import reaching
+
 SCHEMA: Final = "plexsphere"
 _VERSION_TABLE: Final = "schema_version"
 _LOCK_KEY: Final = 0x706C6578
@@ -55,6 +57,7 @@ async def migrate(dsn: str, *, target: str = "head") -> str | None:
     Raises:
         MigrationError: No such revision, another migrator holds the lock for longer than
             30 s, or a statement failed.
+        StoreError: The database cannot be reached.
 
     Idempotency: a schema that is there already stays as it is; two migrators at once are
     serialised by an advisory lock, and the second finds nothing to do.
@@ -67,6 +70,7 @@ async def downgrade(dsn: str, target: str) -> str | None:
 
     Raises:
         MigrationError: As for `migrate`.
+        StoreError: As for `migrate`.
     """
     return await _run(dsn, target=target, up=False)
 
@@ -86,9 +90,10 @@ def head() -> str | None:
 
 
 async def _run(dsn: str, *, target: str, up: bool) -> str | None:
-    connection = await asyncpg.connect(
-        dsn, timeout=_CONNECT_TIMEOUT_S, command_timeout=_RUN_TIMEOUT_S
-    )
+    with reaching():
+        connection = await asyncpg.connect(
+            dsn, timeout=_CONNECT_TIMEOUT_S, command_timeout=_RUN_TIMEOUT_S
+        )
     try:
         async with connection.transaction():
             await connection.execute(_LIMIT_WAIT, _LOCK_WAIT)

@@ -7,16 +7,14 @@ bearer is answered with the reason; its address is free again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import LiteralString
 from uuid import UUID
 
 import asyncpg
 
-from reconciler.adapters.postgres.classify import translated
+from reconciler.adapters.postgres.classify import refused
 from reconciler.domain.broker import ids
-from reconciler.ports.broker import MeshRefusedError, RegisteredNode
+from reconciler.ports.broker import RegisteredNode
 
 _LOCK: LiteralString = """
 SELECT resource.id
@@ -49,7 +47,7 @@ class PostgresNodeDeregistrar:
 
     async def deregister(self, token: ids.BootstrapTokenID) -> None:
         """Take the node of a token's resource out of the mesh; none is success."""
-        with _refused("deregister node"):
+        with refused("deregister node"):
             async with self._pool.acquire() as connection, connection.transaction():
                 resource = await connection.fetchval(_LOCK, token)
                 if resource is not None:
@@ -61,7 +59,7 @@ class PostgresNodeDeregistrar:
 
     async def find_node(self, token: ids.BootstrapTokenID) -> RegisteredNode | None:
         """Return the live node of a token's resource, or None."""
-        with _refused("find node"):
+        with refused("find node"):
             row = await self._pool.fetchrow(_FIND, token)
         if row is None:
             return None
@@ -70,14 +68,3 @@ class PostgresNodeDeregistrar:
             mesh_ip=row["mesh_ip"],
             registered_at=row["registered_at"],
         )
-
-
-@contextmanager
-def _refused(attempt: str) -> Iterator[None]:
-    """Translate as everywhere, and call what nobody understands a refusal of the mesh."""
-    try:
-        with translated(attempt):
-            yield
-    except asyncpg.PostgresError as error:
-        message = f"cannot {attempt}: the store refuses it"
-        raise MeshRefusedError(message) from error

@@ -6,6 +6,8 @@ Belongs here: how connections are made and how long anything may take. Not here:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import asyncpg
@@ -16,6 +18,38 @@ below the hundred that Postgres allows by default."""
 COMMAND_TIMEOUT_S: Final = 10.0
 """Longest single statement: every one of ours is an index lookup or a short range."""
 CONNECT_TIMEOUT_S: Final = 10.0
+
+
+class StoreError(Exception):
+    """Postgres cannot be used as PLEXSPHERE_DSN says; the message names no value of it."""
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Say in one sentence why a connection cannot be opened.
+
+    Raises:
+        StoreError: The server does not answer, does not let us in, or the DSN is unusable.
+    """
+    try:
+        yield
+    except asyncpg.InvalidAuthorizationSpecificationError as error:
+        message = "cannot reach Postgres: it refuses the user or the password of PLEXSPHERE_DSN"
+        raise StoreError(message) from error
+    except asyncpg.InvalidCatalogNameError as error:
+        message = "cannot reach Postgres: the database that PLEXSPHERE_DSN names does not exist"
+        raise StoreError(message) from error
+    except asyncpg.PostgresError as error:
+        message = f"cannot reach Postgres: the server of PLEXSPHERE_DSN answers {error.sqlstate}"
+        raise StoreError(message) from error
+    except (FileNotFoundError, ValueError, OverflowError, asyncpg.InterfaceError) as error:
+        # A client's own configuration errors are ValueErrors; a missing socket or CA file is not
+        # there whoever asks.
+        message = "cannot reach Postgres: PLEXSPHERE_DSN has an option or a port that is unusable"
+        raise StoreError(message) from error
+    except (OSError, TimeoutError) as error:
+        message = "cannot reach Postgres: PLEXSPHERE_DSN names a server that does not answer"
+        raise StoreError(message) from error
 
 
 async def open_pool(dsn: str, *, size_max: int = POOL_MAX) -> asyncpg.Pool:

@@ -14,7 +14,7 @@ import asyncpg
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
-from reconciler.adapters.postgres.classify import translated
+from reconciler.adapters.postgres.classify import refused, translated
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
 from reconciler.domain.broker.resource import ProvisionedResource
@@ -120,7 +120,7 @@ class PostgresTokenIssuer:
 
     async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
         """Revoke every unspent token of a resource."""
-        with translated("revoke tokens"):
+        with refused("revoke tokens"):
             async with self._pool.acquire() as connection, connection.transaction():
                 # The resource first, as in a registration: two orders would deadlock.
                 await connection.fetchval(_LOCK, resource)
@@ -128,6 +128,6 @@ class PostgresTokenIssuer:
 
     async def state(self, token: ids.BootstrapTokenID) -> BootstrapState:
         """Return a token's state by the database's clock; None state for an unknown id."""
-        with translated("read token state"):
+        with refused("read token state"):
             state = await self._pool.fetchval(_STATE, token)
         return BootstrapState.NONE if state is None else BootstrapState(state)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from function.contract.conditions import Reason
+
 
 class BrokerError(Exception):
     """Base of the closed set.
@@ -85,6 +87,16 @@ class NodeDeregistrationFailedError(BrokerError):
     reason = "NodeDeregistrationFailed"
 
 
+class TokenRevocationFailedError(NodeDeregistrationFailedError):
+    """A token could not be revoked, which comes before the node; nothing else was touched.
+
+    The same sentinel, because it is the same step; a reason of its own, because another part
+    of the identity side is to be mended.
+    """
+
+    reason = "TokenRevocationFailed"
+
+
 class StaleAggregateError(Exception):
     """Somebody else wrote the aggregate since it was read; observe again.
 
@@ -102,3 +114,23 @@ class RefusedError(InvalidInputError):
     def __init__(self, message: str, *, reason: str) -> None:
         self.shown_reason = reason
         super().__init__(message)
+
+
+class ProtectedElsewhereError(RefusedError):
+    """A declaration names an object that another unfinished aggregate protects.
+
+    It is judged again by itself: the other one may be on its way out.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason=Reason.PROTECTED_ELSEWHERE)
+
+
+class ExternalSecretTakenError(RefusedError):
+    """The name of a credential's ExternalSecret is somebody else's.
+
+    It is judged again by itself: the other one may be deleted.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason=Reason.EXTERNAL_SECRET_TAKEN)

@@ -1,12 +1,14 @@
 """The ExternalSecret that brings a credential into a Project's namespace.
 
-Belongs here: its plain manifest. Not here: whether its kind is served, and applying it.
+Belongs here: its plain manifest, whose it is, and the refusal where its name is taken. Not
+here: whether its kind is served, and making or deleting it.
 Source: kinds.md `CloudCredential`; contracts §6 item 37; External Secrets API
 `external-secrets.io/v1`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from function.contract import names
@@ -21,7 +23,7 @@ Project and minute."""
 
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "plexsphere-provisioning-broker"
-"""Marks the ExternalSecrets that are ours to change; others are only held."""
+"""Marks the ExternalSecrets that are ours to change and to delete; others are only held."""
 
 _OURS: Final = {LABEL_MANAGED_BY: MANAGED_BY}
 
@@ -61,3 +63,17 @@ def manifest(*, namespace: str, vault: VaultPath, store: SecretStoreRef) -> dict
             "dataFrom": [{"extract": {"key": f"{vault.mount}/{vault.path}"}}],
         },
     }
+
+
+def is_ours(labels: Mapping[str, Any]) -> bool:
+    """Tell by its labels whether an ExternalSecret was rendered here."""
+    return bool(labels.get(LABEL_MANAGED_BY) == MANAGED_BY)
+
+
+def taken(name: str, credential: str) -> str:
+    """Say that the name of a credential's ExternalSecret is somebody else's, and what helps."""
+    return (
+        f"{KIND} {name!r} of CloudCredential {credential!r} is somebody else's: it has no label "
+        f"{LABEL_MANAGED_BY}={MANAGED_BY}; delete it, or leave spec.secretStoreRef out and keep "
+        "the Secret yourself"
+    )

@@ -1,7 +1,9 @@
 """Which objects an aggregate protects, as its record lists them.
 
-Belongs here: from `spec.substrate` to protected objects, at acceptance and later. Not here:
-when they are let go (`parting`, `release`). Pure. Source: design §2 and §3, `hold`; kinds.md.
+Belongs here: from `spec.substrate` to protected objects, at acceptance and later, and that
+no object is protected twice. Not here: how two that come at once are told apart
+(`adapters.postgres.claims`), when they are let go (`parting`, `release`). Pure.
+Source: design §2 and §3, `hold`; kinds.md.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from dataclasses import replace
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.domain.broker.errors import RefusedError
-from reconciler.domain.broker.resource import ProtectedObject
+from reconciler.domain.broker.errors import ProtectedElsewhereError, RefusedError
+from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
 
 _FIELD = "spec.substrate"
 
@@ -74,6 +76,63 @@ def unlisted(
 def protects(protected: Iterable[ProtectedObject], reference: SubstrateReference) -> bool:
     """Tell whether an object is among protected ones, whatever the version."""
     return any(_key(item.reference) == _key(reference) for item in protected)
+
+
+def added(
+    resource: ProvisionedResource, known: Iterable[ProtectedObject]
+) -> tuple[ProtectedObject, ...]:
+    """Return what an aggregate protects beyond what it is known to."""
+    before = list(known)
+    return tuple(item for item in resource.protected if not protects(before, item.reference))
+
+
+def refuse_contested(
+    resource: ProvisionedResource,
+    fresh: Iterable[ProtectedObject],
+    others: Iterable[ProvisionedResource],
+) -> None:
+    """Hold each object to one aggregate; siblings to those of one composite.
+
+    Args:
+        resource: Who is to protect them.
+        fresh: What it does not protect yet. What it does is not judged again, or an aggregate
+            of before this rule could not be taken down.
+        others: Aggregates of its namespace and cluster that are not Deleted.
+
+    Raises:
+        ProtectedElsewhereError: The first that another one protects, with its holder.
+    """
+    rivals = [other for other in others if other.id != resource.id]
+    for item in fresh:
+        for other in rivals:
+            theirs = next((one for one in other.protected if _same(one, item)), None)
+            shared = item.sibling and theirs is not None and theirs.sibling
+            if theirs is not None and not (shared and _composite(other) == _composite(resource)):
+                raise ProtectedElsewhereError(_contested(resource, item, other))
+
+
+def _contested(
+    resource: ProvisionedResource, item: ProtectedObject, other: ProvisionedResource
+) -> str:
+    index = resource.protected.index(item)
+    what, holder = item.reference, other.key
+    rule = (
+        "an enrolled resource has one record"
+        if _composite(other) == _composite(resource)
+        else "no two composites may protect one object"
+    )
+    return (
+        f"{_FIELD}[{index}]: {what.kind} {what.name!r} is protected for {holder.kind} "
+        f"{holder.name!r}, resource {holder.resource!r}, until that is gone; {rule}"
+    )
+
+
+def _same(one: ProtectedObject, another: ProtectedObject) -> bool:
+    return _key(one.reference) == _key(another.reference)
+
+
+def _composite(resource: ProvisionedResource) -> tuple[str, str, str]:
+    return resource.key.group, resource.key.kind, resource.key.name
 
 
 def _key(reference: SubstrateReference) -> tuple[str, str, str]:

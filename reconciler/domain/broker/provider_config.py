@@ -1,7 +1,9 @@
-"""The ProviderConfig of a credential, as the seeds describe it.
+"""The ProviderConfig of a credential: the seeds' generic one, or a real provider's own.
 
-Belongs here: names and the plain manifest. Not here: provider families' own shapes, and
-creating or deleting it. Source: seed 000 "What render/ produces"; kinds.md.
+Belongs here: names and the plain manifest. Not here: creating or deleting it, and which
+provider a Composition is written for (`domain.catalog.provider_config`). Real providers agree
+on `spec.credentials`, and on nothing else; the Cloud's `endpoint` gives the rest.
+Source: seed 000 "What render/ produces"; kinds.md; contracts §6 item 35.
 """
 
 from __future__ import annotations
@@ -9,10 +11,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from function.contract import names
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.catalog import (
+    BlueprintVersionSpec,
+    CloudCredentialSpec,
+    CloudSpec,
+    ProviderConfigTarget,
+)
+from function.contract.strategy import CloudProvider
 
 VERSION: Final = "v1"
+KIND: Final = "ProviderConfig"
 ANNOTATION_CREDENTIAL: Final = f"{names.GROUP}/cloud-credential"
+
+SECRET_KEY: Final = "credentials"  # noqa: S105 - a key's name
+"""Where a provider finds its credential, as the providers' own examples have it."""
+
+_CREDENTIALS: Final = "credentials"
 
 
 def name(blueprint: BlueprintVersionSpec, cloud: CloudSpec, credential: str) -> str:
@@ -29,25 +43,51 @@ def name(blueprint: BlueprintVersionSpec, cloud: CloudSpec, credential: str) -> 
     return cloud.provider.value
 
 
+def api_version(target: ProviderConfigTarget | None, provider: CloudProvider) -> str:
+    """Return the apiVersion of the ProviderConfig that a blueprint needs."""
+    if target is not None and target.api_version is not None:
+        return target.api_version
+    return f"{provider.value}.crossplane.io/{VERSION}"
+
+
 def manifest(
     *, name: str, namespace: str, credential_name: str, credential: CloudCredentialSpec,
-    cloud: CloudSpec,
+    cloud: CloudSpec, target: ProviderConfigTarget | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Render the seed's generic ProviderConfig, held until nobody uses it."""
+    """Render the ProviderConfig, held until nobody uses it.
+
+    Args:
+        name: What the Composition refers to, see `name`.
+        namespace: The Project's.
+        credential_name: Whose it is.
+        credential: Where its Secret's name comes from.
+        cloud: What is no secret of it.
+        target: What the blueprint says; without an apiVersion it is the seeds' generic one.
+    """
     secret = names.cloud_credentials_secret_name(
         mount=credential.vault.mount, path=credential.vault.path
     )
+    real = target is not None and target.api_version is not None
     return {
-        "apiVersion": f"{cloud.provider.value}.crossplane.io/{VERSION}",
-        "kind": "ProviderConfig",
+        "apiVersion": api_version(target, cloud.provider),
+        "kind": KIND,
         "metadata": {
             "name": name,
             "namespace": namespace,
             "labels": {names.LABEL_HOLD: "true"},
             "annotations": {ANNOTATION_CREDENTIAL: credential_name},
         },
-        "spec": {
-            "endpoint": cloud.endpoint,
-            "credentials": {"secretRef": {"name": secret}},
-        },
+        "spec": _real(target, namespace, secret, cloud) if real else _seed(secret, cloud),
     }
+
+
+def _seed(secret: str, cloud: CloudSpec) -> dict[str, Any]:
+    return {"endpoint": cloud.endpoint, _CREDENTIALS: {"secretRef": {"name": secret}}}
+
+
+def _real(
+    target: ProviderConfigTarget | None, namespace: str, secret: str, cloud: CloudSpec
+) -> dict[str, Any]:
+    key = SECRET_KEY if target is None or target.secret_key is None else target.secret_key
+    reference = {"name": secret, "namespace": namespace, "key": key}
+    return {**cloud.endpoint, _CREDENTIALS: {"source": "Secret", "secretRef": reference}}

@@ -9,6 +9,7 @@ what a live GET of XR and substrate says. Not here: the calls.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum, unique
 
 
@@ -30,12 +31,15 @@ class XRFacts:
         terminating: It has a deletionTimestamp.
         composing_finalizer: It still carries Crossplane's finalizer.
         paused: It carries `crossplane.io/paused: "true"`.
+        settled_at: When it became what its Composition wants, synced and ready; None while it
+            is not, or does not say since when.
     """
 
     exists: bool
     terminating: bool
     composing_finalizer: bool
     paused: bool
+    settled_at: datetime | None = None
 
     @property
     def composing(self) -> bool:

@@ -6,7 +6,8 @@ Belongs here: the facts of a status and the verdicts on them. Not here: the stat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from function.contract.conditions import ConditionType as Type
 from function.contract.conditions import Reason, Verdict
@@ -37,7 +38,8 @@ class StatusFacts:
         orphaned: The record lost its controlling XR.
         bootstrap: State of the current token.
         secret_name: The Secret of the current generation, once it exists.
-        node: The live node.
+        node: The live node; where the mesh does not tell, the one that was shown last.
+        mesh_silent: The mesh does not tell whether there is a node.
         force_release: What became of the wish to skip its deregistration; None without one.
         uninjected: The substrate was there before its record, so that no node comes of it.
         substrate_absent: The function must drop the substrate.
@@ -54,6 +56,7 @@ class StatusFacts:
     bootstrap: BootstrapState = BootstrapState.NONE
     secret_name: str | None = None
     node: Node | None = None
+    mesh_silent: bool = False
     force_release: Why | None = None
     uninjected: bool = False
     substrate_absent: bool = False
@@ -107,10 +110,8 @@ def _stall(facts: StatusFacts) -> Why | None:
     if facts.refusal is not None and facts.refusal_is_final:
         return facts.refusal
     if facts.resource is not None and facts.resource.phase is Phase.FAILED:
-        return Why(
-            reason=Reason.FAILED,
-            message="The substrate failed terminally. Mend the cause and raise spec.retry.",
-        )
+        message = "The substrate failed terminally. Mend the cause and raise spec.retry."
+        return Why(reason=Reason.FAILED, message=message)
     return None
 
 
@@ -123,23 +124,31 @@ def _admitted(facts: StatusFacts) -> Verdict:
 
 
 def _node_registered(facts: StatusFacts) -> Verdict:
-    if facts.node is not None:
-        message = f"Node {facts.node.id} is in the mesh."
-        if facts.force_release is not None:
-            why = facts.force_release
-            return _yes(Type.NODE_REGISTERED, why.reason, f"{message} {why.message}")
-        return _yes(Type.NODE_REGISTERED, Reason.REGISTERED, message)
+    node = _node(facts)
+    why = facts.force_release
+    # Whatever is known of the node, who asked for its release is answered.
+    if why is None:
+        return node
+    return replace(node, reason=why.reason, message=f"{node.message} {why.message}")
+
+
+def _node(facts: StatusFacts) -> Verdict:
+    kind = Type.NODE_REGISTERED
     resource = facts.resource
+    if facts.mesh_silent:
+        return _unknown(
+            kind, Reason.MESH_SILENT, "The mesh does not tell whether a node is registered."
+        )
+    if facts.node is not None:
+        return _yes(kind, Reason.REGISTERED, f"Node {facts.node.id} is in the mesh.")
     if resource is not None and not resource.node_expected:
-        message = "It is standalone; no node is expected."
-        return _no(Type.NODE_REGISTERED, Reason.NOT_EXPECTED, message)
+        return _no(kind, Reason.NOT_EXPECTED, "It is standalone; no node is expected.")
     if resource is not None and phases.is_teardown(resource.phase):
-        return _no(Type.NODE_REGISTERED, Reason.DELETED, "The node is not in the mesh.")
+        return _no(kind, Reason.DELETED, "The node is not in the mesh.")
     if facts.uninjected:
         message = "It was there before its record and has no bootstrap; made anew, it can enrol."
-        return _no(Type.NODE_REGISTERED, Reason.NOT_INJECTED, message)
-    message = "No node has registered yet."
-    return _no(Type.NODE_REGISTERED, Reason.WAITING_FOR_REGISTRATION, message)
+        return _no(kind, Reason.NOT_INJECTED, message)
+    return _no(kind, Reason.WAITING_FOR_REGISTRATION, "No node has registered yet.")
 
 
 def _substrate_deleted(facts: StatusFacts) -> Verdict:
@@ -160,22 +169,21 @@ def _orphaned(facts: StatusFacts) -> Verdict:
     return _no(Type.ORPHANED, Reason.OWNED, "A composite resource controls this record.")
 
 
+_SUBSTRATE: Final = Reason.WAITING_FOR_SUBSTRATE
+_NODE: Final = Reason.WAITING_FOR_REGISTRATION
+_PROGRESS: Final = {
+    Phase.PENDING: (_SUBSTRATE, "The substrate is being composed."),
+    Phase.PROVISIONING: (_SUBSTRATE, "The substrate exists and is not ready yet."),
+    Phase.ENROLLING: (_NODE, "The substrate is ready; its node has not registered yet."),
+}
+
+
 def _progress(resource: ProvisionedResource | None) -> Why:
     if resource is None:
         return Why(reason=Reason.PROGRESSING, message="The declaration is being judged.")
-    match resource.phase:
-        case Phase.PENDING:
-            return Why(
-                reason=Reason.WAITING_FOR_SUBSTRATE, message="The substrate is being composed."
-            )
-        case Phase.PROVISIONING:
-            message = "The substrate exists and is not ready yet."
-            return Why(reason=Reason.WAITING_FOR_SUBSTRATE, message=message)
-        case Phase.ENROLLING:
-            message = "The substrate is ready; its node has not registered yet."
-            return Why(reason=Reason.WAITING_FOR_REGISTRATION, message=message)
-        case _:
-            return Why(reason=resource.phase.value, message=f"Phase {resource.phase.value}.")
+    phase = resource.phase
+    reason, message = _PROGRESS.get(phase, (phase.value, f"Phase {phase.value}."))
+    return Why(reason=reason, message=message)
 
 
 def _yes(kind: Type, reason: str, message: str) -> Verdict:

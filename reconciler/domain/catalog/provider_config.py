@@ -1,7 +1,8 @@
 """Which ProviderConfig a Composition refers to, as `BlueprintVersion.spec.providerConfig`.
 
-Belongs here: finding the one name, or the field of the XR that gives it. Not here: making
-the ProviderConfig. Source: kinds.md, "BlueprintVersion"; contracts §4.3.
+Belongs here: finding the one name, or the field of the XR that gives it, and the provider that
+the resources are of. Not here: making the ProviderConfig. Source: kinds.md,
+"BlueprintVersion"; contracts §4.3.
 """
 
 from __future__ import annotations
@@ -10,17 +11,32 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from function.contract.names import group_of
 from reconciler.domain.catalog.findings import Report
 from reconciler.domain.catalog.pipeline import Base, Pipeline
 
 _TARGET: Final = "spec.providerConfigRef.name"
 _KINDS: Final = ("ProviderConfig", "ClusterProviderConfig")
 _FIELD_PATH: Final = re.compile(r"spec(\.[A-Za-z][A-Za-z0-9_-]*)+")
+_VERSIONS: Final = {
+    "aws.m.upbound.io": "v1beta1",
+    "azure.m.upbound.io": "v1beta1",
+    "gcp.m.upbound.io": "v1beta1",
+    "helm.m.crossplane.io": "v1beta1",
+    "hetzner.m.crossplane.io": "v1beta1",
+    "kubernetes.m.crossplane.io": "v1alpha1",
+    "openstack.m.crossplane.io": "v1beta1",
+}
+"""Version of the ProviderConfig by provider: no Composition says it. A resource's group is its
+provider's, or one below it. Others get the seeds' generic one until somebody writes apiVersion."""
+
 _RESERVED: Final = ("spec.parameters", "spec.userData", "spec.cloudTags", "spec.crossplane")
 
 
 def target(pipeline: Pipeline, report: Report) -> dict[str, str] | None:
-    """Return `kind` with `name` or `fieldPath`; None when no base refers to one.
+    """Return `kind` with `name` or `fieldPath`, and the provider's `apiVersion` where it is known.
+
+    None when no base refers to one.
 
     A kind's default is what Crossplane's namespaced managed resources default to, so a base
     that names no ProviderConfig at all is left to its provider.
@@ -33,15 +49,23 @@ def target(pipeline: Pipeline, report: Report) -> dict[str, str] | None:
         at = f"{references[0][0].at}.spec.providerConfigRef.kind"
         report.add(at, f"is not one of {' and '.join(_KINDS)} for all resources")
         return None
+    providers = {_provider(base) for base, _ in references} - {None}
+    if len(providers) > 1:
+        at = f"{references[0][0].at}.spec.providerConfigRef"
+        report.add(at, "is not of one provider for all resources")
+        return None
+    (provider,) = providers or {None}
+    own = {} if provider is None or kinds[0] != _KINDS[0] else {"apiVersion": provider}
     sources = sorted({touch.path for touch in pipeline.reads if touch.target == _TARGET})
     if sources:
-        return _from_field(kinds[0], sources, pipeline, report)
+        found = _from_field(kinds[0], sources, pipeline, report)
+        return None if found is None else {**own, **found}
     names = sorted({str(ref.get("name", "")) for _, ref in references})
     if len(names) > 1 or not names[0]:
         at = f"{references[0][0].at}.spec.providerConfigRef.name"
         report.add(at, "is not one name for all resources")
         return None
-    return {"kind": kinds[0], "name": names[0]}
+    return {**own, "kind": kinds[0], "name": names[0]}
 
 
 def _from_field(
@@ -57,6 +81,14 @@ def _from_field(
         report.add(at, "is no field below spec of its own, as a ProviderConfig's name needs")
         return None
     return {"kind": kind, "fieldPath": path}
+
+
+def _provider(base: Base) -> str | None:
+    group = group_of(str(base.body.get("apiVersion", "")))
+    for provider, version in _VERSIONS.items():
+        if group == provider or group.endswith(f".{provider}"):
+            return f"{provider}/{version}"
+    return None
 
 
 def _reference(base: Base) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from function.contract import names
+from reconciler.adapters.kubernetes.composites import CLAIM_NAME, CLAIM_NAMESPACE
 from tests.e2e.deploy.holding import (
     await_shown_refusal,
     make_record,
@@ -27,6 +28,7 @@ from tests.e2e.deploy.place import (
     MACHINE,
     SUBSTRATE,
     Place,
+    held,
 )
 
 pytestmark = pytest.mark.e2e
@@ -215,6 +217,91 @@ def test_label_alone_holds_nothing(place: Place) -> None:
     foreign = place.make(CONFIG_MAP, labels=labels)
 
     answer = place.admin.delete(foreign)
+
+    assert answer.ok, answer.message
+
+
+def _marked(handle: str) -> dict[str, str]:
+    """Return the labels that Crossplane gives all below a composite that the reconciler marked."""
+    return {
+        names.CROSSPLANE_COMPOSITE: "backend-1",
+        CLAIM_NAME: handle,
+        CLAIM_NAMESPACE: "shop",
+    }
+
+
+def _nested(place: Place) -> tuple[str, str]:
+    """Make an enrolled composite of its step's own name, and a machine two levels below it."""
+    marked = _marked(f"pr-{uuid4()}")
+    outer = place.make(CONFIG_MAP)
+    composite = place.make(
+        SUBSTRATE, labels={**marked, **held()}, ownerReferences=place.owner(outer)
+    )
+    group = place.make(SUBSTRATE, labels=marked, ownerReferences=place.owner(composite))
+    return composite, place.make(MACHINE, labels=marked, ownerReferences=place.owner(group))
+
+
+@pytest.mark.parametrize("user", [NAMESPACE_CONTROLLER, PROVIDER, "jane"])
+def test_what_is_deep_below_an_enrolled_composite_is_not_deleted(place: Place, user: str) -> None:
+    _, machine = _nested(place)
+
+    answer = place.admin.as_user(user, MASTERS).delete(machine)
+
+    assert refused(answer, "MachineProbe", "backend-1", "out of the mesh")
+    assert place.there(machine)
+
+
+@pytest.mark.parametrize("user", [COLLECTOR, CROSSPLANE, RECONCILER])
+def test_what_is_deep_below_goes_with_what_is_above(place: Place, user: str) -> None:
+    _, machine = _nested(place)
+
+    answer = place.admin.as_user(user, MASTERS).delete(machine)
+
+    assert answer.ok, answer.message
+
+
+@pytest.mark.parametrize("label", [CLAIM_NAME, CLAIM_NAMESPACE])
+def test_the_mark_of_a_composite_is_not_taken_off(place: Place, label: str) -> None:
+    composite, machine = _nested(place)
+    off = {"metadata": {"labels": {label: None}}}
+
+    for path in (composite, machine):
+        answer = place.admin.as_user("jane", MASTERS).patch(path, off)
+
+        assert refused(answer, CLAIM_NAME, "reconciler alone")
+
+
+def test_an_orphaned_composite_keeps_its_mark(place: Place) -> None:
+    composite = place.make(SUBSTRATE, labels={**_marked(f"pr-{uuid4()}"), **held()})
+
+    answer = place.admin.patch(composite, {"metadata": {"labels": {CLAIM_NAME: None}}})
+
+    assert refused(answer, CLAIM_NAME)
+
+
+def test_a_released_composite_is_deleted_by_anybody_in_the_foreground(place: Place) -> None:
+    composite, _ = _nested(place)
+    release(place, composite)
+
+    answer = place.admin.delete(composite, propagationPolicy="Foreground")
+
+    assert answer.ok, answer.message
+
+
+@pytest.mark.parametrize("handle", ["web", "pr-web", "pr-0197b1a2"])
+def test_what_somebody_else_claims_is_free(place: Place, handle: str) -> None:
+    owner = place.owner(place.make(CONFIG_MAP))
+    claimed = place.make(MACHINE, labels=_marked(handle), ownerReferences=owner)
+
+    answer = place.admin.delete(claimed)
+
+    assert answer.ok, answer.message
+
+
+def test_a_mark_without_controller_holds_nothing(place: Place) -> None:
+    claimed = place.make(MACHINE, labels=_marked(f"pr-{uuid4()}"))
+
+    answer = place.admin.delete(claimed)
 
     assert answer.ok, answer.message
 

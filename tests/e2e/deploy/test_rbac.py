@@ -77,14 +77,14 @@ def test_crossplane_does_not(aggregated: Caller, verb: str, resource: str) -> No
 
 
 NEEDED = [
-    *product([*READ, "patch"], [RECORDS]),
+    *product([*READ, "patch", "delete"], [RECORDS]),
     *product(["list", "watch"], [*CATALOG, *TENANCY]),
     *product(["patch"], [f"{RECORDS}/status", f"{names.GROUP}/projects/status"]),
     ("get", XRS),
     *product(["get", "patch", "delete"], [SUBSTRATE]),
     *product(["get", "create", "delete"], ["/secrets", *PROVIDER_CONFIGS]),
     ("patch", "/secrets"),
-    *product(["get", "create", "patch"], ["external-secrets.io/externalsecrets"]),
+    *product(["get", "create", "patch", "delete"], ["external-secrets.io/externalsecrets"]),
     *product(["get", "create", "patch"], ["/namespaces"]),
     ("create", "/events"),
     ("create", "authorization.k8s.io/selfsubjectaccessreviews"),

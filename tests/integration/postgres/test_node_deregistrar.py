@@ -1,10 +1,11 @@
-"""A node that its store does not let go."""
+"""A node or a token that its store does not let go."""
 
 from __future__ import annotations
 
 import asyncpg
 import pytest
 
+from function.contract.strategy import BootstrapState
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
 from reconciler.ports.broker import MeshRefusedError
 from tests.contract.worlds import World
@@ -31,6 +32,56 @@ async def test_a_refusal_is_told_as_one_and_changes_nothing(world: World, dsn: s
 
     assert "kept" not in str(refused.value)
     assert await world.deregistrar.node_registered(token.id)
+
+
+CHECKS = {
+    "node": "ALTER TABLE plexsphere.nodes ADD CHECK (deregistered_at IS NULL)",
+    "token": "ALTER TABLE plexsphere.bootstrap_tokens ADD CHECK (revoked_at IS NULL)",
+}
+FOREIGN_KEYS = {
+    "node": (
+        "ALTER TABLE plexsphere.nodes ADD FOREIGN KEY (deregistered_at) "
+        "REFERENCES plexsphere.moments DEFERRABLE INITIALLY DEFERRED"
+    ),
+    "token": (
+        "ALTER TABLE plexsphere.bootstrap_tokens ADD FOREIGN KEY (revoked_at) "
+        "REFERENCES plexsphere.moments DEFERRABLE INITIALLY DEFERRED"
+    ),
+}
+
+
+@pytest.mark.parametrize("rules", [CHECKS, FOREIGN_KEYS], ids=["check", "foreign-key"])
+@pytest.mark.parametrize("what", ["node", "token"])
+async def test_a_row_that_breaks_a_rule_of_the_store_is_told_as_a_refusal(
+    world: World, dsn: str, rules: dict[str, str], what: str
+) -> None:
+    resource = await world.resource()
+    token = await world.token(resource)
+    if what == "node":
+        await world.register(resource, token)
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("CREATE TABLE plexsphere.moments (at timestamptz PRIMARY KEY)")
+    await connection.execute(rules[what])
+    await connection.close()
+
+    asked = {
+        "node": lambda: world.deregistrar.deregister(token.id),
+        "token": lambda: world.issuer.revoke(resource.id),
+    }
+    with pytest.raises(MeshRefusedError, match=r"cannot (deregister node|revoke tokens)"):
+        await asked[what]()
+
+    assert await world.issuer.state(token.id) is not BootstrapState.REVOKED
+
+
+async def test_a_state_that_is_refused_is_told_as_one(world: World, dsn: str) -> None:
+    token = await world.token(await world.resource())
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("ALTER TABLE plexsphere.bootstrap_tokens RENAME TO elsewhere")
+    await connection.close()
+
+    with pytest.raises(MeshRefusedError, match="cannot read token state"):
+        await world.issuer.state(token.id)
 
 
 async def test_a_lookup_that_is_refused_is_told_as_one(world: World, dsn: str) -> None:

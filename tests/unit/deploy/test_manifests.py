@@ -114,7 +114,14 @@ def test_reconciler_reaches_the_provider_configs_of_every_provider() -> None:
     rules = one("ClusterRole", "provisioning-broker-reconciler", "rbac/reconciler.yaml")["rules"]
 
     (groups,) = [rule["apiGroups"] for rule in rules if "providerconfigs" in rule["resources"]]
-    assert set(groups) == {f"{provider}.crossplane.io" for provider in CloudProvider}
+    published = [
+        yaml.safe_load(path.read_text())["spec"]["providerConfig"]["apiVersion"]
+        for path in (DEPLOY.parent / "example" / "published").glob("*/blueprint.yaml")
+    ]
+    assert set(groups) == {
+        *(f"{provider}.crossplane.io" for provider in CloudProvider),
+        *(names.group_of(version) for version in published),
+    }
 
 
 def test_no_role_holds_wildcard_verbs_or_groups() -> None:

@@ -11,6 +11,7 @@ from function.contract.catalog import SecretStoreRef
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
 from reconciler.app.credential_hold import CredentialHold
+from reconciler.domain.broker import shared_hold
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, World
 
@@ -18,7 +19,7 @@ SECRET = names.cloud_credentials_secret_name(mount="kv", path="acme/demo")
 STORED = samples.CREDENTIAL.model_copy(update={"secret_store_ref": SecretStoreRef(name="openbao")})
 HELD = ("Secret", samples.NAMESPACE, SECRET)
 RENDERED = ("ExternalSecret", samples.NAMESPACE, SECRET)
-EFFECTS_MAX = 24
+EFFECTS_MAX = 28
 """Effects of a teardown that lets two objects go."""
 
 
@@ -59,7 +60,7 @@ async def test_it_is_let_go_after_the_provider_config() -> None:
     assert world.cluster.held == set()
     journal = world.cluster.journal
     assert journal.index("delete provider config") < journal.index("let go Secret")
-    assert journal.index("delete provider config") < journal.index("let go ExternalSecret")
+    assert journal.index("delete provider config") < journal.index("delete external secret")
     assert journal.index("let go Secret") < journal.index("remove finalizer")
 
 
@@ -168,7 +169,7 @@ async def test_of_a_node_that_comes_while_another_goes_neither_loses_its_hold(
     world.delete(xr=GONE)
     await world.tick_until_quiet()
     ports: Any = world.tick_._ports
-    hold = CredentialHold(ports.repository, world.cluster, world.catalog)
+    hold = CredentialHold(ports.repository, ports.holds, world.cluster, world.catalog)
     let_go = world.cluster.hold_credentials
     came = _sibling(world)
 
@@ -179,9 +180,11 @@ async def test_of_a_node_that_comes_while_another_goes_neither_loses_its_hold(
         return await let_go(namespace, name, held=held)
 
     monkeypatch.setattr(world.cluster, "hold_credentials", overtaken)
-    await hold.settle(samples.NAMESPACE, "demo-main")
+    known = [shared_hold.secret(samples.NAMESPACE, SECRET, "demo-main")]
+    await hold.settle(samples.NAMESPACE, "demo-main", known=known)
 
     assert world.cluster.held == {HELD}
+    assert {item.name for item in world.store.holds.values()} >= {SECRET}
 
 
 async def test_two_credentials_of_one_secret_hold_it_together() -> None:
@@ -190,7 +193,7 @@ async def test_two_credentials_of_one_secret_hold_it_together() -> None:
     ports: Any = world.tick_._ports
     accepted = samples.DECLARATION.model_copy(update={"cloud_credential": "demo-twin"})
     twin = samples.resource(accepted=accepted)
-    hold = CredentialHold(ports.repository, world.cluster, world.catalog)
+    hold = CredentialHold(ports.repository, ports.holds, world.cluster, world.catalog)
 
     world.store.resources = {twin.id: twin}
     await hold.settle(samples.NAMESPACE, "demo-main")

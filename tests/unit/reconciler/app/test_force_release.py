@@ -10,9 +10,14 @@ import pytest
 from function.contract import names
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
-from reconciler.domain.broker.errors import NodeDeregistrationFailedError
+from reconciler.domain.broker.errors import (
+    NodeDeregistrationFailedError,
+    TokenRevocationFailedError,
+)
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import MeshRefusedError
+from reconciler.ports.cluster import LiveObject
+from reconciler.ports.identity import StoreUnavailableError
 from tests.unit.reconciler.app.world import ALIVE, GONE, LEFT, PAUSED, Fuse, World
 
 REASON = "OPS-17: the mesh lost its store"
@@ -22,7 +27,7 @@ WAYS = [
     pytest.param(LEFT, id="xr-left-by-crossplane"),
     pytest.param(ALIVE, id="xr-alive"),
 ]
-EFFECTS_MAX = 22
+EFFECTS_MAX = 26
 """Effects of the longest forced teardown here."""
 
 
@@ -287,3 +292,181 @@ async def test_an_ordered_teardown_is_no_matter_for_the_audit(xr: XRFacts) -> No
 
     assert world.resource.phase is Phase.DELETED
     assert world.store.audit == []
+
+
+@pytest.mark.parametrize("shown", [False, True], ids=["never-shown", "shown"])
+async def test_a_mesh_that_does_not_answer_is_not_taken_for_a_node_that_is_out(
+    monkeypatch: pytest.MonkeyPatch, shown: bool
+) -> None:
+    world, _ = await _stuck(monkeypatch, blind=True)
+    if not shown:
+        del world.status["node"]
+        with pytest.raises(NodeDeregistrationFailedError):
+            await world.tick()
+
+    condition = find(world.status, ConditionType.NODE_REGISTERED)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("Unknown", "MeshSilent")
+    assert ("node" in world.status) == shown
+
+
+@pytest.mark.parametrize("shown", [False, True], ids=["never-shown", "shown"])
+@pytest.mark.parametrize(
+    ("wish", "reason"), [(REASON, "ForceReleased"), ("", "ForceReleaseInvalid")]
+)
+async def test_what_became_of_the_wish_is_said_while_the_mesh_is_silent(
+    monkeypatch: pytest.MonkeyPatch, wish: str, reason: str, shown: bool
+) -> None:
+    world, _ = await _stuck(monkeypatch, blind=True)
+    if not shown:
+        del world.status["node"]
+
+    _annotate(world, wish)
+    if wish:
+        await world.tick()
+    else:
+        with pytest.raises(NodeDeregistrationFailedError):
+            await world.tick()
+
+    condition = find(world.status, ConditionType.NODE_REGISTERED)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("Unknown", reason)
+
+
+@pytest.mark.parametrize("mesh_is", ["blind", "seeing", "without the node"])
+async def test_its_event_is_sent_once(monkeypatch: pytest.MonkeyPatch, mesh_is: str) -> None:
+    world, mesh = await _stuck(monkeypatch, blind=mesh_is == "blind")
+    world.status.pop("node", None)
+    sent: list[str] = []
+    record_event = world.cluster.record_event
+
+    async def counted(raw: Any, *, reason: str, **said: Any) -> None:
+        sent.append(reason)
+        await record_event(raw, reason=reason, **said)
+
+    monkeypatch.setattr(world.cluster, "record_event", counted)
+    monkeypatch.setattr(world.cluster, "get_object", _there)
+    _annotate(world, REASON)
+    await world.tick()
+    if mesh_is == "without the node":
+        for node in _live_nodes(world):
+            node.deregistered_at = world.store.clock.now()
+
+    for _ in range(4):
+        await world.tick()
+
+    assert sent.count("ForceReleased") == 1
+    assert not mesh.mended
+
+
+async def _there(*_: object) -> LiveObject:
+    return LiveObject(uid="substrate-1", terminating=True, released=True)
+
+
+def _break_revoking(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Any]:
+    """Let no token be revoked; return what stood in for the tries."""
+    tries: list[Any] = []
+
+    async def refused(resource: Any) -> None:
+        tries.append(resource)
+        raise error
+
+    deregistration: Any = world.teardown._deregistration
+    monkeypatch.setattr(deregistration._tokens, "revoke", refused, raising=False)
+    return tries
+
+
+FAILURES = [
+    pytest.param(MeshRefusedError(), "refused", id="refused"),
+    pytest.param(StoreUnavailableError(), "could not be reached", id="unavailable"),
+    pytest.param(TimeoutError(), "could not be reached", id="timeout"),
+]
+
+
+@pytest.mark.parametrize(("error", "words"), FAILURES)
+async def test_a_token_that_cannot_be_revoked_is_said_and_stops_everything_else(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    world = World()
+    await world.until_ready()
+    _break_revoking(world, monkeypatch, error)
+    world.delete(xr=GONE)
+
+    for _ in range(2):
+        with pytest.raises(TokenRevocationFailedError, match=words):
+            await world.tick()
+
+    ready = find(world.status, ConditionType.READY)
+    assert ready is not None
+    assert ready.reason == "TokenRevocationFailed"
+    assert words in ready.message
+    assert world.status["phase"] == "Deregistering"
+    assert _live_nodes(world)
+    before = list(world.cluster.journal)
+    with pytest.raises(TokenRevocationFailedError):
+        await world.tick()
+    assert world.cluster.journal == before
+
+
+@pytest.mark.parametrize("registered", [False, True], ids=["no-node", "node"])
+async def test_a_node_is_given_up_although_its_token_cannot_be_revoked(
+    monkeypatch: pytest.MonkeyPatch, registered: bool
+) -> None:
+    world = World()
+    await world.tick_until_quiet()
+    if registered:
+        world.register()
+        await world.tick_until_quiet()
+    tries = _break_revoking(world, monkeypatch, MeshRefusedError())
+    world.delete(xr=GONE)
+    with pytest.raises(TokenRevocationFailedError):
+        await world.tick()
+
+    _annotate(world, REASON)
+    tried = len(tries)
+    await world.tick_until_quiet()
+
+    assert world.resource.phase is Phase.DELETED
+    assert not world.finalizer
+    assert [row.action for row in world.store.audit] == ["force-release"]
+    assert len(tries) > tried
+    assert _live_nodes(world) == []
+
+
+async def test_a_token_that_stays_live_is_named_in_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    await world.until_ready()
+    _break_revoking(world, monkeypatch, MeshRefusedError())
+    world.delete(xr=GONE)
+    _annotate(world, REASON)
+
+    with caplog.at_level(logging.WARNING):
+        await world.tick_until_quiet()
+
+    (line,) = [item.message for item in caplog.records if "token_left_live" in item.message]
+    assert str(world.resource.id) in line
+
+
+async def test_a_token_whose_state_is_not_told_hides_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    await world.until_ready()
+    report: Any = world.teardown._report
+    shown = world.status["bootstrap"]["state"]
+
+    async def silent(_: object) -> None:
+        raise StoreUnavailableError
+
+    monkeypatch.setattr(report._tokens, "state", silent, raising=False)
+    _break_revoking(world, monkeypatch, StoreUnavailableError())
+    world.delete(xr=GONE)
+    with pytest.raises(TokenRevocationFailedError):
+        await world.tick()
+
+    assert world.status["bootstrap"]["state"] == shown
+    ready = find(world.status, ConditionType.READY)
+    assert ready is not None
+    assert ready.reason == "TokenRevocationFailed"

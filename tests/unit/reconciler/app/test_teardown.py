@@ -19,7 +19,7 @@ from reconciler.ports.cluster import (
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
 
-EFFECTS_MAX = 21
+EFFECTS_MAX = 28
 """Effects of the longest teardown here, calls that find nothing to do included."""
 
 WAYS = [

@@ -25,6 +25,7 @@ from reconciler.ports.cluster import (
     ProjectView,
 )
 from tests.fakes.broker_repository import InMemoryBrokerRepository
+from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import InMemoryNodeDeregistrar, InMemoryTokenIssuer
 from tests.fakes.management_cluster import InMemoryManagementCluster
 from tests.fakes.memory import FrozenClock, MemoryStore, NodeRow
@@ -35,7 +36,8 @@ EFFECTS = frozenset(
         "create", "update", "record_deletion_intent", "issue", "extend", "revoke", "deregister",
         "hold_namespace", "create_token_secret", "delete_token_secret", "ensure_provider_config",
         "delete_provider_config", "hold_credentials", "render_external_secret", "release",
-        "delete_object", "let_go", "write_status", "remove_finalizer", "record_event",
+        "remember", "forget", "delete_object", "let_go", "hold_below", "write_status",
+        "remove_finalizer", "record_event", "delete_loose_record",
     }
 )  # fmt: skip
 
@@ -133,6 +135,7 @@ class World:
         mesh: dict[str, Any] = {
             "tokens": Mortal(InMemoryTokenIssuer(self.store), self.fuse),
             "nodes": Mortal(InMemoryNodeDeregistrar(self.store), self.fuse),
+            "holds": Mortal(InMemoryHoldLedger(self.store, samples.CLUSTER), self.fuse),
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
         knobs = Knobs(

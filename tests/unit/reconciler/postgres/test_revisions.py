@@ -15,6 +15,7 @@ REVISIONS = {
     "0029": "identity",
     "0030": "broker_audit",
     "0031": "unsettled_siblings",
+    "0032": "shared_holds",
 }
 
 

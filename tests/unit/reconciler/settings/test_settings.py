@@ -6,7 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
+from dev.pki import Authority, new_key, private_key_pem
 from function.contract.record import wire
 from function.contract.strategy import DocumentForm
 from reconciler.settings import Settings, SettingsError, parsing
@@ -85,6 +87,10 @@ def test_every_fault_is_told_at_once() -> None:
     [
         ("PLEXSPHERE_DSN", f"host=db password={PASSWORD}", "postgresql:// URL"),
         ("PLEXSPHERE_DSN", f"mysql://u:{PASSWORD}@db/x", "postgresql:// URL"),
+        ("PLEXSPHERE_DSN", f"postgresql://u:{PASSWORD}@db:port/x", "port"),
+        ("PLEXSPHERE_DSN", f"postgresql://u:{PASSWORD}@db:65536/x", "port"),
+        ("PLEXSPHERE_DSN", f"postgresql://u:{PASSWORD}@db:1,other:0x1/x", "port"),
+        ("PLEXSPHERE_DSN", f"postgresql://u:{PASSWORD}@[::1/x", "postgresql:// URL"),
         (f"{BROKER}RECONCILE_INTERVAL", "30", "duration"),
         (f"{BROKER}RECONCILE_INTERVAL", "-30s", "duration"),
         (f"{BROKER}RECONCILE_INTERVAL", "30 s", "duration"),
@@ -174,13 +180,46 @@ def test_certificate_and_key_come_together(given: str, tmp_path: Path) -> None:
     assert line.startswith(f"PLEXSPHERE_TLS_{missing}_FILE: must be set")
 
 
+@pytest.mark.parametrize(
+    ("certificate", "key"),
+    [("tls.key", "tls.crt"), ("tls.crt", "other.key"), ("tls.crt", "locked.key"), ("x", "x")],
+    ids=["swapped", "of another", "with a passphrase", "nonsense"],
+)
+def test_certificate_and_key_must_be_a_pair(certificate: str, key: str, tmp_path: Path) -> None:
+    authority = Authority.create("tests")
+    authority.server_folder(tmp_path, "broker")
+    (tmp_path / "other.key").write_bytes(private_key_pem(new_key()))
+    (tmp_path / "locked.key").write_bytes(
+        new_key().private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(PASSWORD.encode()),
+        )
+    )
+    (tmp_path / "x").write_text("x")
+
+    (line,) = faults(
+        PLEXSPHERE_TLS_CERT_FILE=str(tmp_path / certificate),
+        PLEXSPHERE_TLS_KEY_FILE=str(tmp_path / key),
+    )
+
+    assert line.startswith("PLEXSPHERE_TLS_CERT_FILE, PLEXSPHERE_TLS_KEY_FILE: must be")
+    assert str(tmp_path) not in line
+
+
+@pytest.mark.parametrize("hosts", ["db", "db:5432", "a:1,b:2", "[::1]:5432", "a,b", ""])
+def test_a_dsn_may_name_hosts_with_and_without_ports(hosts: str) -> None:
+    dsn = f"postgresql://u:{PASSWORD}@{hosts}/x?host=db"
+
+    assert load(PLEXSPHERE_DSN=dsn).dsn.get_secret_value() == dsn
+
+
 def test_with_tls_it_may_listen_anywhere(tmp_path: Path) -> None:
-    present = tmp_path / "file.pem"
-    present.write_text("x")
+    Authority.create("tests").server_folder(tmp_path, "broker")
 
     settings = load(
-        PLEXSPHERE_TLS_CERT_FILE=str(present),
-        PLEXSPHERE_TLS_KEY_FILE=str(present),
+        PLEXSPHERE_TLS_CERT_FILE=str(tmp_path / "tls.crt"),
+        PLEXSPHERE_TLS_KEY_FILE=str(tmp_path / "tls.key"),
         PLEXSPHERE_NODE_LISTEN=":8443",
         PLEXSPHERE_OPERATOR_LISTEN="[::1]:0",
     )

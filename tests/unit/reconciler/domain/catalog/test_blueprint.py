@@ -56,6 +56,48 @@ def test_a_name_that_the_xr_gives_becomes_a_field_path() -> None:
     assert judgement.manifest["spec"]["providerConfig"] == wanted
 
 
+@pytest.mark.parametrize(
+    ("api_version", "wanted"),
+    [
+        ("ec2.aws.m.upbound.io/v1beta1", "aws.m.upbound.io/v1beta1"),
+        ("kubernetes.m.crossplane.io/v1alpha1", "kubernetes.m.crossplane.io/v1alpha1"),
+        ("compute.openstack.m.crossplane.io/v1alpha1", "openstack.m.crossplane.io/v1beta1"),
+        ("notaws.m.upbound.io/v1beta1", None),
+    ],
+)
+def test_the_provider_is_told_by_the_resources_group(api_version: str, wanted: str | None) -> None:
+    reference = {"kind": "ProviderConfig", "name": "main"}
+    base = {
+        "apiVersion": api_version,
+        "kind": "Machine",
+        "spec": {"providerConfigRef": reference},
+    }
+
+    judgement = given.judged(composed=given.composition(base=base))
+
+    assert judgement.manifest is not None
+    own = {} if wanted is None else {"apiVersion": wanted}
+    assert judgement.manifest["spec"]["providerConfig"] == {**own, **reference}
+
+
+def test_resources_of_two_providers_have_no_one_config() -> None:
+    composed = given.composition()
+    (step,) = composed["spec"]["pipeline"]
+    reference = {"kind": "ProviderConfig", "name": "hetzner"}
+    for group in ("helm", "kubernetes"):
+        body = {
+            "apiVersion": f"{group}.m.crossplane.io/v1beta1",
+            "kind": "Thing",
+            "spec": {"providerConfigRef": dict(reference)},
+        }
+        step["input"]["resources"].append({"name": group, "base": body, "patches": []})
+
+    judgement = given.judged(composed=composed)
+
+    assert judgement.manifest is None
+    assert any("is not of one provider for all resources" in each for each in given.told(judgement))
+
+
 def test_without_a_reference_the_provider_names_it() -> None:
     base = {"apiVersion": given.NAMESPACED, "kind": "Machine", "spec": {}}
 

@@ -1,0 +1,1 @@
+DROP TABLE plexsphere.shared_holds;

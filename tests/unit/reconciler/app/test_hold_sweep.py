@@ -1,0 +1,180 @@
+"""What is held for a credential is let go by the sweep when nothing else comes back to it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from function.contract import names
+from function.contract.catalog import SecretStoreRef, VaultPath
+from function.contract.strategy import Phase
+from reconciler.app.driver import Driver, LocalView
+from reconciler.app.project_tick import ProjectTick
+from tests.fakes.broker_repository import InMemoryBrokerRepository
+from tests.unit.reconciler import samples
+from tests.unit.reconciler.app.world import ALIVE, GONE, CrashError, Fuse, World
+
+STORED = samples.CREDENTIAL.model_copy(update={"secret_store_ref": SecretStoreRef(name="openbao")})
+MOVED = STORED.model_copy(update={"vault": VaultPath(mount="kv", path="acme/moved")})
+OLD = names.cloud_credentials_secret_name(mount="kv", path="acme/demo")
+NEW = names.cloud_credentials_secret_name(mount="kv", path="acme/moved")
+EFFECTS_MAX = 34
+"""Effects of the longest teardown and sweep here."""
+
+
+async def _ready() -> World:
+    world = World(fuse=Fuse())
+    world.cluster.credentials |= {(samples.NAMESPACE, OLD), (samples.NAMESPACE, NEW)}
+    world.catalog.credential_spec = STORED
+    await world.until_ready()
+    return world
+
+
+async def _sweep(world: World, *, vanished: bool = True) -> None:
+    """Sweep as a fresh process does at its start; a crash ends the process."""
+    raw = world.raw["metadata"]
+    records = {} if vanished else {(raw["namespace"], raw["name"]): world.raw}
+    driver = Driver(
+        view=LocalView(records=lambda: records, projects=dict),
+        repository=InMemoryBrokerRepository(world.store),
+        tick=world.tick_,
+        teardown=world.teardown,
+        project_tick=cast("ProjectTick", None),
+        cluster_id=samples.CLUSTER,
+    )
+    for _ in range(10):
+        await driver.sweep_records()
+        await driver.queue.settle()
+        world.store.clock.advance(timedelta(minutes=1))
+
+
+def _leftovers(world: World) -> tuple[Any, ...]:
+    cluster = world.cluster
+    return cluster.held, cluster.provider_configs, world.store.holds
+
+
+@pytest.mark.parametrize("after", range(1, EFFECTS_MAX + 1))
+@pytest.mark.parametrize("spec", [None, MOVED, STORED], ids=["removed", "moved", "kept"])
+async def test_a_crash_after_any_effect_leaves_nothing_held(spec: Any, after: int) -> None:
+    world = await _ready()
+    world.catalog.credential_spec = spec
+    world.fuse.burnt, world.fuse.after = 0, after
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+    await _sweep(world)
+
+    assert world.resource.phase is Phase.DELETED
+    assert _leftovers(world) == (set(), {}, {})
+
+
+@pytest.mark.parametrize("after", range(1, EFFECTS_MAX + 1))
+async def test_so_it_does_where_the_record_is_gone(after: int) -> None:
+    world = await _ready()
+    world.cluster.xr = GONE
+    world.fuse.burnt, world.fuse.after = 0, after
+
+    for _ in range(EFFECTS_MAX):
+        if world.resource.phase is Phase.DELETED:
+            break
+        try:
+            await world.teardown.run_vanished(world.resource)
+        except CrashError:
+            continue
+    await _sweep(world)
+
+    assert world.resource.phase is Phase.DELETED
+    assert _leftovers(world) == (set(), {}, {})
+
+
+async def test_the_crash_cases_cover_every_effect() -> None:
+    world = await _ready()
+    world.catalog.credential_spec = MOVED
+    world.fuse.burnt = 0
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+    await _sweep(world)
+
+    assert 10 <= world.fuse.burnt <= EFFECTS_MAX
+
+
+async def test_what_a_moved_credential_leaves_behind_stays_held_for_its_nodes() -> None:
+    world = await _ready()
+    world.catalog.credential_spec = MOVED
+
+    await _sweep(world, vanished=False)
+
+    held = {name for kind, _, name in world.cluster.held if kind == "Secret"}
+    assert held == {OLD, NEW}
+
+
+@pytest.mark.parametrize("spec", [None, MOVED], ids=["removed", "moved"])
+async def test_a_hold_that_somebody_lost_comes_back_without_the_catalogue(spec: Any) -> None:
+    world = await _ready()
+    world.catalog.credential_spec = spec
+    world.cluster.held.clear()
+
+    await _sweep(world, vanished=False)
+
+    assert ("Secret", samples.NAMESPACE, OLD) in world.cluster.held
+
+
+async def test_a_sweep_of_what_is_settled_writes_nothing() -> None:
+    world = await _ready()
+    world.catalog.credential_spec = None
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+    await _sweep(world)
+    world.cluster.journal.clear()
+    world.fuse.burnt = 0
+
+    await _sweep(world)
+
+    assert world.cluster.journal == []
+    assert world.fuse.burnt == 0
+
+
+async def test_a_node_in_use_keeps_what_it_needs() -> None:
+    world = await _ready()
+    world.cluster.xr = ALIVE
+    before = (set(world.cluster.held), dict(world.cluster.provider_configs))
+
+    await _sweep(world, vanished=False)
+
+    assert (world.cluster.held, world.cluster.provider_configs) == before
+
+
+async def test_a_hold_is_remembered_before_it_is_put() -> None:
+    world = await _ready()
+    world = World(fuse=Fuse(after=1), store=world.store, cluster=world.cluster)
+    world.catalog.credential_spec = STORED
+    world.store.holds.clear()
+    world.cluster.held.clear()
+    world.cluster.provider_configs.clear()
+    world.store.resources.clear()
+
+    for after in range(1, 12):
+        world.fuse.burnt, world.fuse.after = 0, after
+        try:
+            await world.tick()
+        except CrashError:
+            world.store.clock.advance(timedelta(minutes=1))
+        remembered = {hold.name for hold in world.store.holds.values()}
+        named = {name for _, _, name in world.cluster.held}
+        assert named | {name for _, name in world.cluster.provider_configs} <= remembered
+
+
+async def test_a_provider_config_of_another_credential_stays() -> None:
+    world = await _ready()
+    (key,) = world.cluster.provider_configs
+    world.cluster.provider_configs[key] = "another"
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+    await _sweep(world)
+
+    assert world.cluster.provider_configs == {key: "another"}
+    assert world.store.holds == {}
