@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes \
 	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
 DELETE ?= background
+LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py \
+	blueprints_installed.py enrol_left_over.py)
 
 .PHONY: venv lock fmt generate check prepare test test-long demo up down clean render packages bench
 
@@ -50,7 +52,7 @@ test: prepare
 	$(BIN)/pytest -q
 
 test-long: test
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile $(LONG_E2E)
 
 # One node from Git to Ready and back; DELETE=background or foreground.
 demo: venv

@@ -106,7 +106,7 @@ class Stack:
         self.plane.apply(*(ROOT / part for part in (*DEPLOY, *CLOUD)))
         self._start_other_functions()
         self.install_product()
-        self.plane.apply(*(ROOT / part for part in BLUEPRINTS))
+        self.install_blueprints()
         self._start_cloud()
         self.start_reconciler()
         self._write_env()
@@ -204,6 +204,10 @@ class Stack:
         """Install our function, XRD and Composition; a subclass may bring them as packages."""
         self.start_function(FUNCTION_NAME, function_command())
         self.plane.apply(*(ROOT / part for part in PRODUCT))
+
+    def install_blueprints(self) -> None:
+        """Install the demo cloud's blueprint; a subclass may bring others."""
+        self.plane.apply(*(ROOT / part for part in BLUEPRINTS))
 
     def _start_crossplane(self) -> None:
         self.crossplane = Crossplane(self.plane.cluster, self.plane.run_dir)

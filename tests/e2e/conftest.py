@@ -30,6 +30,12 @@ PIPELINES = ["provisionedresource", *(delayed(seconds) for seconds in DELAYS)]
 PIPELINE_IDS = ["prompt", *(f"delay-{seconds}" for seconds in DELAYS)]
 
 
+def delay_step(seconds: float) -> dict[str, Any]:
+    """Return a pipeline's step that takes that long and does nothing."""
+    given = {"apiVersion": "tests.plexsphere.com/v1", "kind": "Delay", "seconds": seconds}
+    return {"step": "delay", "functionRef": {"name": DELAY_FUNCTION}, "input": given}
+
+
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     (ROOT / ".run").mkdir(exist_ok=True)
@@ -70,15 +76,5 @@ def _delayed(seconds: float) -> dict[str, Any]:
     source = ROOT / "compositions/provisionedresource.yaml"
     composition: dict[str, Any] = yaml.safe_load(source.read_text(encoding="utf-8"))
     composition["metadata"] = {"name": delayed(seconds)}
-    composition["spec"]["pipeline"].append(
-        {
-            "step": "delay",
-            "functionRef": {"name": DELAY_FUNCTION},
-            "input": {
-                "apiVersion": "tests.plexsphere.com/v1",
-                "kind": "Delay",
-                "seconds": seconds,
-            },
-        }
-    )
+    composition["spec"]["pipeline"].append(delay_step(seconds))
     return composition

@@ -8,8 +8,8 @@ import pytest
 
 from dev.kube import RefusedError
 from dev.stack import Stack
-from function.contract import names
 from tests.e2e import enrol_world
+from tests.e2e.enrol_pool import Pool, held
 from tests.e2e.enrol_world import (
     AFTER,
     ENROLLED,
@@ -19,28 +19,17 @@ from tests.e2e.enrol_world import (
     OTHER,
     PLAIN,
     RIGHTLESS,
-    Pool,
 )
 from tests.e2e.world import API, CLOUD_API, Object, condition_of, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
-XRD_API = "apiextensions.crossplane.io/v2"
-
 
 @pytest.fixture(scope="module")
 def kinds(stack: Stack) -> Stack:
     """The team's kind, its Compositions and the rights for it."""
-    cluster, definition = stack.plane.cluster, enrol_world.definition()
-    stack.plane.apply(*enrol_world.rights(), definition)
-    name = definition["metadata"]["name"]
-
-    def established() -> bool:
-        found = cluster.get(XRD_API, "CompositeResourceDefinition", name)
-        return condition_of(found, "Established").get("status") == "True"
-
-    wait_for(established, "the XRD established")
-    stack.plane.apply(
+    enrol_world.install(
+        stack,
         enrol_world.composition(PLAIN),
         enrol_world.composition(ENROLLED, [ENTRY]),
         enrol_world.composition(FORGETFUL, [OTHER]),
@@ -63,17 +52,6 @@ def pools(kinds: Stack) -> dict[str, Pool]:
         name: Pool(kinds, name).apply(count, composition=composition)
         for name, count, composition in wanted
     }
-
-
-def _held(found: Object | None) -> bool:
-    labels = ((found or {}).get("metadata") or {}).get("labels") or {}
-    return bool(labels.get(names.LABEL_HOLD) == "true")
-
-
-def _network(pool: Pool) -> Object:
-    found = pool.composed(NETWORK)
-    assert found is not None
-    return found
 
 
 def _machine(pool: Pool, name: str) -> Object:
@@ -111,7 +89,7 @@ def test_two_resources_become_nodes_and_leave_in_order(pools: dict[str, Pool]) -
 
     _assert_decorated_and_no_more(pool, handles)
     _assert_held(pool, handles)
-    network = _network(pool)["metadata"]["name"]
+    network = pool.network()["metadata"]["name"]
     pool.delete("Background")
     pool.until_gone()
     for handle in handles:
@@ -139,7 +117,7 @@ def _assert_decorated_and_no_more(pool: Pool, handles: list[str]) -> None:
     after = pool.composed(AFTER)
     assert after is not None
     assert after["data"] == {"by": "a later step"}
-    assert not _held(after)
+    assert not held(after)
     assert condition_of(pool.xr(), "Responsive").get("status") != "False", pool.explain()
 
 
@@ -149,10 +127,10 @@ def _executed(pool: Pool, handle: str) -> Object | None:
 
 
 def _assert_held(pool: Pool, handles: list[str]) -> None:
-    network = _network(pool)
-    assert _held(network)
-    held = [("v1", "ConfigMap", network["metadata"]["name"]), (CLOUD_API, "Machine", handles[0])]
-    for api, kind, name in held:
+    network = pool.network()
+    assert held(network)
+    targets = [("v1", "ConfigMap", network["metadata"]["name"]), (CLOUD_API, "Machine", handles[0])]
+    for api, kind, name in targets:
         for propagation in ("Background", "Foreground", "Orphan"):
             with pytest.raises(RefusedError) as refused:
                 pool.cluster.delete(api, kind, name, pool.namespace, propagation=propagation)
@@ -165,7 +143,7 @@ def _assert_held(pool: Pool, handles: list[str]) -> None:
 def test_a_shrunk_pool_drains_what_is_gone_and_grows_again(pools: dict[str, Pool]) -> None:
     pool = pools["shrinking"]
     kept, dropped = pool.until_ready("node-0", "node-1")
-    machine, network = _machine(pool, kept), _network(pool)
+    machine, network = _machine(pool, kept), pool.network()
     pool.until_earned()
 
     pool.apply(1)
@@ -173,13 +151,13 @@ def test_a_shrunk_pool_drains_what_is_gone_and_grows_again(pools: dict[str, Pool
     _until_drained(pool, "node-1", dropped)
     pool.until_ready("node-0")
     pool.assert_untouched(kept, machine)
-    assert _held(_network(pool))
+    assert held(pool.network())
 
     pool.apply(2)
     _, fresh = pool.until_ready("node-0", "node-1")
     assert fresh != dropped
 
-    assert _network(pool)["metadata"]["uid"] == network["metadata"]["uid"]
+    assert pool.network()["metadata"]["uid"] == network["metadata"]["uid"]
     pool.delete("Foreground")
     pool.until_gone()
     pool.assert_drained(kept)
@@ -235,7 +213,7 @@ def test_what_was_there_before_the_step_is_no_node_until_it_is_made_anew(
     machine = _machine(pool, older["metadata"]["name"])
     assert machine["metadata"]["uid"] == older["metadata"]["uid"]
     assert "userData" not in machine["spec"]["forProvider"]
-    assert _held(machine)
+    assert held(machine)
     assert pool.facts(pool.handle("node-0"))[-1].what == "broker.ProvisionedResourceReady"
 
     uid = _delete_record(pool, "node-0")
@@ -254,7 +232,7 @@ def test_a_forgotten_resource_stays_and_a_record_deleted_by_hand_is_replaced(
 ) -> None:
     pool = pools["forgotten"]
     (handle,) = pool.until_ready("node-0")
-    machine, network = _machine(pool, handle), _network(pool)
+    machine, network = _machine(pool, handle), pool.network()
     pool.until_earned()
 
     pool.apply(1, composition=FORGETFUL)
@@ -270,14 +248,14 @@ def test_a_forgotten_resource_stays_and_a_record_deleted_by_hand_is_replaced(
     pool.apply(1, composition=ENROLLED)
     pool.until_ready("node-0")
     pool.assert_untouched(handle, machine)
-    assert _held(_network(pool))
+    assert held(pool.network())
 
     uid = _delete_record(pool, "node-0")
 
     fresh = _until_replaced(pool, "node-0", uid)
     pool.assert_drained(handle)
-    assert _network(pool)["metadata"]["uid"] == network["metadata"]["uid"]
-    assert _held(_network(pool))
+    assert pool.network()["metadata"]["uid"] == network["metadata"]["uid"]
+    assert held(pool.network())
     pool.delete("Foreground")
     pool.until_gone()
     pool.assert_drained(fresh)
@@ -301,7 +279,7 @@ def test_nothing_is_made_that_could_not_be_torn_down(kinds: Stack) -> None:
     )
 
     (handle,) = pool.until_ready("node-0")
-    assert _held(pool.composed(NETWORK, "ServiceAccount"))
+    assert held(pool.composed(NETWORK, "ServiceAccount"))
     pool.delete("Background")
     pool.until_gone()
     pool.assert_drained(handle)
