@@ -54,11 +54,11 @@ class Command:
 
 
 class Requests:
-    """A request on the wire, a new version of one record in each, in turns.
+    """A request on the wire, another text of one record in each, in turns.
 
     Args:
         wire: The request.
-        versions: The texts in it that are records' versions.
+        versions: The texts in it that change.
     """
 
     def __init__(self, wire: bytes, versions: Sequence[bytes]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
-from google.protobuf import json_format
+from google.protobuf import json_format, struct_pb2
 
 from function import fn
 from function.contract import names
@@ -24,7 +24,9 @@ USER_DATA_BYTES: Final = 2048
 """The issue's size; a cloud-init document of ours is about as long."""
 
 _VERSIONS: Final = 9_000_000_000_000_000
-"""Where the versions of records begin; no other text in a request looks so."""
+"""Where the texts that change begin; no other text in a request looks so."""
+
+_CHANGED: Final = ", changed"
 
 SIZES: Final = (1, 5, 100)
 """Nodes of one XR."""
@@ -49,14 +51,15 @@ _MANAGED_FIELDS: Final = [
 class Scenario:
     """One request, sent again and again with another version of one record each time.
 
-    An XR is reconciled because something changed. What stays the same is what a function
-    may remember, so bytes that never change would compare nothing.
+    An XR is reconciled because something changed. Most often it is nothing that a
+    composition reads: a version, a time, a counter in a status. Each moment is also measured
+    where it is: a condition of a record says something new in each request (`, changed`).
 
     Attributes:
         name: Input kind and moment.
         nodes: Nodes of the XR.
         request: As Crossplane sends it.
-        versions: The texts in it, each there once, that stand for a record's version.
+        versions: The texts in it, each there once, that are another in each request.
         answer: As our function answers it.
     """
 
@@ -74,11 +77,20 @@ class Scenario:
 
 def every() -> list[Scenario]:
     """Every scenario, its answer checked to hold what it is meant to."""
-    return [_scenario(name, nodes, build(nodes)) for name, nodes, build in SCENARIOS]
+    return [
+        _scenario(f"{name}{how}", nodes, build(nodes), change)
+        for name, nodes, build in SCENARIOS
+        for how, change in (("", _versioned), (_CHANGED, _said))
+    ]
 
 
-def _scenario(name: str, nodes: int, request: fnv1.RunFunctionRequest) -> Scenario:
-    versions = tuple(_versioned(request))
+def _scenario(
+    name: str,
+    nodes: int,
+    request: fnv1.RunFunctionRequest,
+    change: Callable[[struct_pb2.Struct, str], None],
+) -> Scenario:
+    versions = tuple(_texts(request, change))
     answer = fn.run(request)
     if any(result.severity == fnv1.SEVERITY_FATAL for result in answer.results):
         message = f"cannot build scenario {name}: {answer.results[0].message}"
@@ -89,14 +101,25 @@ def _scenario(name: str, nodes: int, request: fnv1.RunFunctionRequest) -> Scenar
     return Scenario(name=name, nodes=nodes, request=request, versions=versions, answer=answer)
 
 
-def _versioned(request: fnv1.RunFunctionRequest) -> Iterator[bytes]:
+def _texts(
+    request: fnv1.RunFunctionRequest, change: Callable[[struct_pb2.Struct, str], None]
+) -> Iterator[bytes]:
     for number, name in enumerate(sorted(request.observed.resources)):
-        fields = request.observed.resources[name].resource.fields
-        if fields["kind"].string_value == names.RECORD_KIND:
-            version = f"{_VERSIONS + number}"
-            head = fields["metadata"].struct_value.fields
-            head["resourceVersion"].string_value = version
-            yield version.encode()
+        record = request.observed.resources[name].resource
+        if record.fields["kind"].string_value == names.RECORD_KIND:
+            text = f"{_VERSIONS + number}"
+            change(record, text)
+            yield text.encode()
+
+
+def _versioned(record: struct_pb2.Struct, text: str) -> None:
+    record.fields["metadata"].struct_value.fields["resourceVersion"].string_value = text
+
+
+def _said(record: struct_pb2.Struct, text: str) -> None:
+    conditions = record.fields["status"].struct_value.fields["conditions"].list_value
+    said = {"type": "Reconciling", "status": "True", "reason": "Progressing", "message": text}
+    conditions.values.add().struct_value.update(said)
 
 
 def _declare_creating(_nodes: int) -> fnv1.RunFunctionRequest:

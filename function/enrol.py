@@ -7,6 +7,7 @@ not name stays as earlier steps left it. Source: design §3.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -110,7 +111,10 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
     excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
     held_names = dict.fromkeys(held for entry in meant.values() for held in entry.hold)
     there = {name: siblings.reference(xr, request, name) for name in held_names}
-    declared = {entry.name: declares(request.xr, xr, entry) for entry in step.resources}
+    declared = {
+        entry.name: functools.cache(functools.partial(declares, request.xr, xr, entry))
+        for entry in step.resources
+    }
     for name, entry in meant.items():
         found = [there[sibling] for sibling in dict.fromkeys(entry.hold)]
         held = tuple(one for one in found if one is not None)

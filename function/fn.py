@@ -158,9 +158,10 @@ def _observed(req: fnv1.RunFunctionRequest, name: str) -> struct_pb2.Struct:
 def _model(req: fnv1.RunFunctionRequest, request: Request, name: str) -> Model:
     """Return what an earlier step composed under a name, else what is observed."""
     if name in request.desired:
-        return req.desired.resources[name].resource, request.desired[name]
+        return Model(req.desired.resources[name].resource, request.desired[name])
     if name in request.resources:
-        return req.observed.resources[name].resource, request.resources[name]
+        observed = req.observed.resources[name].resource
+        return Model(observed, request.resources[name], structs.PARTED)
     return NO_MODEL
 
 

@@ -10,6 +10,7 @@ the inputs of steps. Source: reference, crossplane §6.4; docs/decisions/0010.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from function import enrol
 from function.compose.call import Memory, Request
 from function.compose.raw import Raw, Shared
 from function.contract import names
-from function.structs import manifest, plain
+from function.structs import manifest, observed, plain
 
 _REMEMBERED_MAX: Final = 256
 """Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
@@ -58,12 +59,12 @@ def request(req: fnv1.RunFunctionRequest, step: Raw, memory: Memory | None) -> R
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
         xr=manifest(composite) if enrols else _remembered(composite, _read_xr),
-        resources=_Objects(req.observed.resources, manifest),
+        resources=_Objects(req.observed.resources, observed),
         whole=_Objects(req.observed.resources, plain),
         desired=_Objects(req.desired.resources, plain),
         held=_held(req.observed) if enrols else frozenset(),
-        recorded=_recorded(req.observed) if enrols else frozenset(),
-        memory=memory if enrols else None,
+        recorded=_recorded(req.observed),
+        memory=memory,
         required=required,
         step=step,
         preview=asked is not None and asked.bool_value,
@@ -79,7 +80,8 @@ def _required(struct: struct_pb2.Struct) -> Raw:
 
 
 def _read(data: bytes) -> Shared:
-    return Shared(manifest(struct_pb2.Struct.FromString(data)))
+    digest = hashlib.sha256(data).digest()
+    return Shared(manifest(struct_pb2.Struct.FromString(data)), digest)
 
 
 _read_known = functools.lru_cache(maxsize=_REMEMBERED_MAX)(_read)
@@ -89,7 +91,7 @@ _read_xr = functools.lru_cache(maxsize=_XRS_MAX)(_read)
 def _remembered(struct: struct_pb2.Struct, read: Callable[[bytes], Shared] = _read_known) -> Shared:
     # Crossplane sends a map in any order.
     data = struct.SerializeToString(deterministic=True)
-    return read(data) if len(data) <= _REMEMBERED_MAX_BYTES else Shared(manifest(struct))
+    return read(data) if len(data) <= _REMEMBERED_MAX_BYTES else _read(data)
 
 
 class _Objects(Mapping[str, dict[str, Any]]):

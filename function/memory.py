@@ -12,13 +12,13 @@ import base64
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import struct_pb2
 
+from function import structs
 from function.compose.call import Copied, Node, Place, Read
 from function.compose.quoted import redacted
 from function.contract.secrets import TokenPlaintext
@@ -32,9 +32,6 @@ BYTES_MAX: Final = 32 * 1024 * 1024
 
 _OVERHEAD_BYTES: Final = 4096
 """What a node takes beside its objects: digests, conditions, the values around them."""
-
-_HINTS_MAX: Final = 4 * ENTRIES_MAX
-"""Nodes in one version each that were met, remembered or not; a hint takes some 300 bytes."""
 
 _HEAD_AND_TAIL: Final = 2
 """What a text is parted into by a token that stands there once."""
@@ -54,7 +51,6 @@ class Nodes:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._nodes: OrderedDict[bytes, Node] = OrderedDict()
-        self._seen: OrderedDict[Hashable, None] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -64,15 +60,6 @@ class Nodes:
     def size_bytes(self) -> int:
         """What all take, roughly."""
         return self._bytes
-
-    def seen(self, hint: Hashable) -> bool:
-        """Note a hint, and tell whether it was noted before; it is forgotten last."""
-        known = hint in self._seen
-        self._seen[hint] = None
-        self._seen.move_to_end(hint)
-        if len(self._seen) > _HINTS_MAX:
-            self._seen.popitem(last=False)
-        return known
 
     def get(self, digest: bytes) -> Node | None:
         """Return a node; it is forgotten last."""
@@ -115,22 +102,17 @@ class Memory:
     nodes: Nodes
     req: fnv1.RunFunctionRequest
 
-    def met(self, observed: tuple[str, ...]) -> bool:
-        """Whether observed resources were met before in these versions, and note it.
-
-        It only says whether a digest is worth its time: equal versions prove nothing.
-        """
-        xr, resources = self.req.observed.composite, self.req.observed.resources
-        found = [xr, *(resources[name] for name in observed if name in resources)]
-        return self.nodes.seen((*observed, *(_version(one.resource) for one in found)))
-
     def digest(self, read: Read) -> bytes:
         """Return a digest of everything that is named."""
         desired, observed = self.req.desired.resources, self.req.observed.resources
-        structs = [desired[name].resource for name in read.desired]
-        structs += [observed[name].resource for name in read.observed]
         # Crossplane sends a map in any order.
-        parts = [*read.said, *(one.SerializeToString(deterministic=True) for one in structs)]
+        given = [
+            desired[name].resource.SerializeToString(deterministic=True) for name in read.desired
+        ]
+        seen = [
+            part for name in read.observed for part in structs.fingerprint(observed[name].resource)
+        ]
+        parts = [*read.said, *given, *seen]
         sizes = repr([len(part) for part in parts]).encode()
         data = b"".join((sizes, *parts))
         return hashlib.blake2b(data, key=_KEY, digest_size=_DIGEST_BYTES).digest()
@@ -200,15 +182,6 @@ def _at(struct: struct_pb2.Struct, path: list[str | int]) -> Any:
         is_list = value.WhichOneof("kind") == "list_value"
         place = value.list_value.values if is_list else value.struct_value.fields
     return place
-
-
-def _version(struct: struct_pb2.Struct) -> tuple[str, ...]:
-    """Return an object's uid and version."""
-    # Indexing a protobuf map creates the entry: look before reading.
-    if "metadata" not in struct.fields:
-        return ()
-    head = struct.fields["metadata"].struct_value.fields
-    return tuple(head[key].string_value for key in ("uid", "resourceVersion") if key in head)
 
 
 def _tells(copy: Copied) -> bool:

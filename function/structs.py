@@ -7,9 +7,11 @@ and `function.fn`, which alone import this). Source: reference, crossplane §6.4
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf import struct_pb2
+
+from function.contract import names
 
 
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
@@ -37,6 +39,61 @@ def _head(struct: struct_pb2.Struct) -> dict[str, Any]:
     return {key: _other(fields[key]) for key in fields if key != "managedFields"}
 
 
+_HEAD: Final = ("annotations", "deletionTimestamp", "finalizers", "labels", "name", "namespace")
+"""What is read of the metadata of a composed object."""
+
+_STATUS: Final = ("conditions",)
+"""What is read of the status of one that is not ours."""
+
+
+def observed(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """Return of an observed composed object what anybody here may read.
+
+    Its version, its times and most of its status change all the time, and decide nothing.
+    """
+    fields = struct.fields
+    return {
+        key: _chosen(fields[key].struct_value, chosen)
+        if (chosen := _choice(struct, key))
+        else _other(fields[key])
+        for key in fields
+    }
+
+
+def fingerprint(struct: struct_pb2.Struct) -> list[bytes]:
+    """Return what `observed` reads, as bytes: equal ones read the same."""
+    parts: list[bytes] = []
+    # Crossplane sends a map in any order.
+    for key in sorted(struct.fields):
+        value, chosen = struct.fields[key], _choice(struct, key)
+        parts.append(key.encode())
+        if not chosen:
+            parts.append(value.SerializeToString(deterministic=True))
+            continue
+        fields = value.struct_value.fields
+        parts += [
+            fields[name].SerializeToString(deterministic=True) if name in fields else b""
+            for name in chosen
+        ]
+    return parts
+
+
+def _choice(struct: struct_pb2.Struct, key: str) -> tuple[str, ...]:
+    """Return which fields of a part are read; none: the part is read whole."""
+    if key == "metadata":
+        return _HEAD
+    if key != "status" or struct.fields[key].WhichOneof("kind") != "struct_value":
+        return ()
+    fields = struct.fields
+    ours = "kind" in fields and fields["kind"].string_value == names.RECORD_KIND
+    return () if ours else _STATUS
+
+
+def _chosen(struct: struct_pb2.Struct, chosen: tuple[str, ...]) -> dict[str, Any]:
+    fields = struct.fields
+    return {key: _other(fields[key]) for key in chosen if key in fields}
+
+
 def _other(value: struct_pb2.Value) -> Any:
     match value.WhichOneof("kind"):
         case "struct_value":
@@ -54,10 +111,23 @@ def _other(value: struct_pb2.Value) -> Any:
             return None
 
 
-Model = tuple[struct_pb2.Struct, Mapping[str, Any]]
-"""An object that the written one resembles, in both forms."""
+class Model(NamedTuple):
+    """An object that the written one resembles, in both forms.
 
-NO_MODEL: Final[Model] = (struct_pb2.Struct(), {})
+    Attributes:
+        struct: As it came.
+        known: As it was read.
+        parted: The keys of what was read in part only, and is never to be copied as a whole.
+    """
+
+    struct: struct_pb2.Struct
+    known: Mapping[str, Any]
+    parted: tuple[str, ...] = ()
+
+
+NO_MODEL: Final = Model(struct_pb2.Struct(), {})
+PARTED: Final = ("metadata", "status")
+"""What `observed` reads in part only."""
 
 
 def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> None:
@@ -66,16 +136,17 @@ def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> 
     What is as in the model is copied, which costs next to nothing: of a node that stays as
     it is, that is nearly all.
     """
-    fields, known_fields, known = target.fields, model[0].fields, model[1]
+    fields, known_fields, known = target.fields, model.struct.fields, model.known
     for key, item in value.items():
         if item.__class__ is str:
             fields[key].string_value = item
             continue
         there = known.get(key)
-        if there is not None and _same(there, item):
+        if there is not None and key not in model.parted and _same(there, item):
             fields[key].CopyFrom(known_fields[key])
         elif there.__class__ is dict and item.__class__ is dict and item:
-            write(fields[key].struct_value, item, (known_fields[key].struct_value, there))
+            below = Model(known_fields[key].struct_value, there)
+            write(fields[key].struct_value, item, below)
         else:
             _set(fields[key], item)
 

@@ -217,12 +217,6 @@ class Read:
 class Memory(Protocol):
     """What is known from earlier calls."""
 
-    def met(self, observed: tuple[str, ...]) -> bool:
-        """Whether observed resources were met before in these versions, and note that they were.
-
-        It only says whether a digest is worth its time: equal versions prove nothing.
-        """
-
     def digest(self, read: Read) -> bytes:
         """Return a digest of everything that is named."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -47,7 +47,7 @@ class Enrolled:
 
     Attributes:
         entry: What the step says of it.
-        declares: What its entry declares of a resource, or why that cannot be read.
+        declares: Tells what its entry declares of a resource, or why that cannot be read.
         forgotten: The step does not name it any more, though its record is there.
         excess: The step means more new resources than one XR may have, and this is one.
         siblings: What it holds, as far as that is there or named.
@@ -58,7 +58,7 @@ class Enrolled:
     xr: XR
     name: str
     entry: EnrolResource
-    declares: Declaration | Refusal
+    declares: Callable[[], Declaration | Refusal]
     forgotten: bool = False
     excess: bool = False
     siblings: tuple[SubstrateReference, ...] = ()
@@ -142,9 +142,10 @@ class Enrolled:
         fault = self._fault()
         if fault is not None:
             return Refusal(error=fault)
-        if isinstance(self.declares, Refusal):
-            return self.declares
-        return self.declares.model_copy(update={"resource": self.name})
+        declared = self.declares()
+        if isinstance(declared, Refusal):
+            return declared
+        return declared.model_copy(update={"resource": self.name})
 
     def _fault(self) -> ContractError | None:
         """Return why this one declares nothing, whatever its entry says."""

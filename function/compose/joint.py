@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from function.compose.call import Answer, Notice, Outcome, Ttl
+from function.compose.call import Answer, Node, Notice, Outcome, Ttl
 from function.compose.raw import Raw, status
 from function.compose.verdicts import MESSAGE_MAX
 from function.contract import conditions
@@ -69,24 +69,24 @@ def notices(xr: Raw, said: Iterable[Verdict]) -> tuple[Notice, ...]:
     )
 
 
-def single(xr: Raw, outcome: Outcome, record: str, substrate: str) -> Answer:
+def single(xr: Raw, node: Node, learnt: Mapping[bytes, Node]) -> Answer:
     """Return the answer of an input that composes one substrate and its record.
 
     Args:
         xr: The observed composite.
-        outcome: What was composed.
-        record: Name of the record among the composed resources.
-        substrate: Name of the substrate among them.
+        node: What became of it.
+        learnt: What later calls may know.
     """
-    composed = {record: outcome.record, substrate: outcome.substrate}
+    outcome = node.outcome
     return Answer(
-        resources={name: one for name, one in composed.items() if one is not None},
+        resources=node.resources,
         ready=outcome.ready,
         verdicts=outcome.verdicts,
         status=outcome.status,
         ttl=outcome.ttl,
         requirements=outcome.requirements,
         notices=notices(xr, outcome.verdicts),
+        learnt=learnt,
     )
 
 

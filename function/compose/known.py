@@ -14,35 +14,29 @@ from __future__ import annotations
 
 import json
 
-from function.compose import decorated, pipeline, reading
+from function.compose import decorated, pipeline
 from function.compose.call import Outcome, Place, Read, Request
-from function.compose.enrol_input import RECORD_PREFIX, EnrolInput
+from function.compose.enrol_input import EnrolInput
 from function.compose.enrolled import Enrolled, retry
 from function.compose.facts import XR, Facts, Refusal, Token
-from function.compose.raw import Raw
+from function.compose.raw import Raw, Shared
+from function.contract import names
 from function.contract.errors import ContractError
-from function.render import document, fieldpath
+from function.render import document, fieldpath, inject
 
 _REQUIRED = (pipeline.REQUIRE_RECORD, pipeline.REQUIRE_SUBSTRATE, pipeline.REQUIRE_TOKEN)
 
 
 def common(request: Request, step: EnrolInput, xr: XR) -> bytes | None:
-    """Return a digest of what all nodes of a call read; None: nothing is known of any.
-
-    A node alone is most likely what changed, so it is only looked for in versions that were
-    met before.
-    """
-    memory, records = request.memory, sorted(request.recorded)
+    """Return a digest of what all nodes of a call read; None: nothing is known of any."""
+    memory = request.memory
     if memory is None or request.preview:
-        return None
-    if len(records) == 1 and not memory.met((*records, records[0].removeprefix(RECORD_PREFIX))):
         return None
     places = {entry.labels_from for entry in step.resources if entry.labels_from is not None}
     labels = {place: _labels(request.xr, place) for place in places}
     # Crossplane sends a map in any order.
     said = json.dumps([repr(xr), retry(request.xr), labels], sort_keys=True)
-    text = reading.shared(request.step, _text)
-    return memory.digest(Read(said=(said.encode(), text)))
+    return memory.digest(Read(said=(said.encode(), _bytes(request.step))))
 
 
 def digest(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
@@ -76,6 +70,49 @@ def digest(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
     return request.memory.digest(read)
 
 
+def declared(request: Request, token: Token | None) -> bytes | None:
+    """Return a digest of all that is read for a `ProvisionedResource`; None: it is not known.
+
+    Args:
+        request: The call.
+        token: Its own; only its length and generation are read.
+    """
+    record, like = names.RESOURCE_RECORD, _like(token)
+    if request.memory is None or request.preview or like is None:
+        return None
+    if record not in request.recorded or pipeline.REQUIRE_RECORD in request.required:
+        return None
+    sought = request.lookup(pipeline.REQUIRE_SUBSTRATE)
+    known = [request.xr, request.step]
+    looked: dict[str, bool] = {}
+    for name in sorted(request.required.keys() - {pipeline.REQUIRE_TOKEN}):
+        found = request.required[name]
+        looked[name] = found is not None
+        if found is not None:
+            known.append(found)
+    if sought.raw is not None or not all(isinstance(one, Shared) for one in known):
+        return None
+    there = names.RESOURCE_SUBSTRATE in request.resources
+    said = (looked, None if token is None else token.generation, like)
+    read = Read(
+        said=(repr(said).encode(), *map(_bytes, known)),
+        observed=(names.RESOURCE_SUBSTRATE, record) if there else (record,),
+    )
+    return request.memory.digest(read)
+
+
+def kept(facts: Facts, outcome: Outcome) -> tuple[Place, ...] | None:
+    """Return where the substrate of a `ProvisionedResource` carries the bootstrap.
+
+    None: the node is not to be known.
+    """
+    if isinstance(facts.declared, Refusal) or facts.preview:
+        return None
+    if outcome.substrate is None:
+        return ()
+    return tuple((path, False) for path in inject.observed(outcome.substrate.manifest))
+
+
 def _like(token: Token | None) -> int | None:
     """Return the length of a token of ours; None: of another, which is never known."""
     if token is None:
@@ -106,5 +143,5 @@ def _labels(xr: Raw, place: str) -> object:
         return None
 
 
-def _text(step: Raw) -> bytes:
-    return json.dumps(step, sort_keys=True).encode()
+def _bytes(raw: Raw) -> bytes:
+    return raw.digest if isinstance(raw, Shared) else json.dumps(raw, sort_keys=True).encode()

@@ -20,13 +20,15 @@ class Shared(dict[str, Any]):
     """An object that many calls bring, byte for byte; neither it nor its parts ever change.
 
     Attributes:
+        digest: Of its bytes.
         parsed: What `reading.shared` made of it and of others, by what was asked.
     """
 
-    __slots__ = ("parsed",)
+    __slots__ = ("digest", "parsed")
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: Raw, digest: bytes) -> None:
         super().__init__(raw)
+        self.digest = digest
         self.parsed: dict[object, tuple[tuple[Shared, ...], Any]] = {}
 
 

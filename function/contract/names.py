@@ -7,6 +7,7 @@ secrets.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from typing import Final
@@ -47,6 +48,9 @@ RESOURCE_SUBSTRATE: Final = "substrate"
 LABEL_MAX: Final = 63
 """Longest label value and DNS-1123 label, in characters (Kubernetes, "Names")."""
 
+_NAMESPACES_MAX: Final = 1024
+"""Namespaces whose Projects are remembered: an XR names its own in every call."""
+
 _NAMESPACE_PREFIX: Final = "plexsphere-project-"
 _XR_PREFIX: Final = "pr-"
 _HASH_LENGTH: Final = 10
@@ -73,6 +77,7 @@ def project_namespace(project_id: UUID) -> str:
     return f"{_NAMESPACE_PREFIX}{project_id}"
 
 
+@functools.lru_cache(maxsize=_NAMESPACES_MAX)
 def project_id(namespace: str) -> UUID | None:
     """Return the Project's id in a namespace's name, or None if it is no such namespace."""
     if not namespace.startswith(_NAMESPACE_PREFIX):
