@@ -42,7 +42,7 @@ def answer(request: Request) -> Answer:
         ContractError: The step's input is unreadable.
     """
     token = _token(request)
-    digest = known.declared(request, token)
+    digest = known.digest_declared(request, token)
     found = None
     if request.memory is not None and digest is not None:
         found = request.memory.known(digest, None if token is None else token.plaintext)
@@ -77,7 +77,7 @@ def _node(request: Request, token: Token | None) -> Node:
         names.RESOURCE_RECORD: outcome.record,
         names.RESOURCE_SUBSTRATE: outcome.substrate,
     }
-    carried = known.kept(facts, outcome)
+    carried = known.places_declared(facts, outcome)
     injected = token is not None and sight.in_sight(facts) is None
     return Node(
         outcome=outcome,

@@ -70,7 +70,7 @@ def _nodes(
     learnt: dict[bytes, Node] = {}
     for one in enrolled:
         memory, token = one.request.memory, one.token()
-        digest = None if common is None else known.digest(one, common, token)
+        digest = None if common is None else known.digest_enrolled(one, common, token)
         found = None
         if memory is not None and digest is not None:
             found = memory.known(digest, None if token is None else token.plaintext)
@@ -87,7 +87,7 @@ def _node(one: Enrolled, token: Token | None, *, learns: bool) -> Node | None:
     if facts is None:
         return None
     outcome = pipeline.compose(facts, {})
-    carried = known.carried(facts, outcome) if learns else None
+    carried = known.places_enrolled(facts, outcome) if learns else None
     injected = token is not None and sight.in_sight(facts) is None
     return Node(
         outcome=outcome,

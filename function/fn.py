@@ -54,7 +54,7 @@ _STATUS: Final = {
 class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
     """Answers RunFunction.
 
-    What it remembers between calls is how requests read, never an answer's substance: equal
+    What it remembers between calls changes how long an answer takes, and nothing of it: equal
     requests get equal answers whatever came before.
     """
 
@@ -161,7 +161,7 @@ def _model(req: fnv1.RunFunctionRequest, request: Request, name: str) -> Model:
         return Model(req.desired.resources[name].resource, request.desired[name])
     if name in request.resources:
         observed = req.observed.resources[name].resource
-        return Model(observed, request.resources[name], structs.PARTED)
+        return Model(observed, request.resources[name], structs.PARTIAL)
     return NO_MODEL
 
 

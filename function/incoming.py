@@ -23,15 +23,19 @@ from function.compose.raw import Raw, Shared
 from function.contract import names
 from function.structs import manifest, observed, plain
 
-_REMEMBERED_MAX: Final = 256
+_REMEMBERED_MAX: Final = 128
 """Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
 
-_XRS_MAX: Final = 512
+_XRS_MAX: Final = 256
 """XRs of `Declare` that are remembered: each is asked about twice a reconcile, and more often
 changes one of its objects than itself. What they say stands in their records, for all to read."""
 
 _REMEMBERED_MAX_BYTES: Final = 32 * 1024
-"""Largest object that is remembered, so that all are some tens of MiB at the very most."""
+"""Largest object of the catalogue that is remembered. Python's values take up to twenty times
+what they take on the wire: all are 80 MiB at the very most."""
+
+_XR_MAX_BYTES: Final = 8 * 1024
+"""Largest XR that is remembered, which anybody may write: all are 40 MiB at the very most."""
 
 _CATALOGUE: Final = frozenset({"BlueprintVersion", "CloudCredential", "Cloud"})
 """Kinds that thousands of XRs bring alike, and that hold nothing secret."""
@@ -58,7 +62,7 @@ def request(req: fnv1.RunFunctionRequest, step: Raw, memory: Memory | None) -> R
     composite = req.observed.composite.resource
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
-        xr=manifest(composite) if enrols else _remembered(composite, _read_xr),
+        xr=manifest(composite) if enrols else _composite(composite),
         resources=_Objects(req.observed.resources, observed),
         whole=_Objects(req.observed.resources, plain),
         desired=_Objects(req.desired.resources, plain),
@@ -88,10 +92,15 @@ _read_known = functools.lru_cache(maxsize=_REMEMBERED_MAX)(_read)
 _read_xr = functools.lru_cache(maxsize=_XRS_MAX)(_read)
 
 
-def _remembered(struct: struct_pb2.Struct, read: Callable[[bytes], Shared] = _read_known) -> Shared:
+def _remembered(struct: struct_pb2.Struct) -> Shared:
     # Crossplane sends a map in any order.
     data = struct.SerializeToString(deterministic=True)
-    return read(data) if len(data) <= _REMEMBERED_MAX_BYTES else _read(data)
+    return _read_known(data) if len(data) <= _REMEMBERED_MAX_BYTES else _read(data)
+
+
+def _composite(struct: struct_pb2.Struct) -> Shared:
+    data = struct.SerializeToString(deterministic=True)
+    return _read_xr(data) if len(data) <= _XR_MAX_BYTES else _read(data)
 
 
 class _Objects(Mapping[str, dict[str, Any]]):

@@ -11,7 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,22 +21,19 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import struct_pb2
 
 from function import structs
-from function.compose.call import Copied, Node, Place, Read
+from function.compose.call import Composed, Copied, Node, Outcome, Place, Read
 from function.compose.quoted import redacted
 from function.contract.secrets import TokenPlaintext
-from function.render import cloudinit
+from function.render import cloudinit, document, fieldpath
 
 ENTRIES_MAX: Final = 4096
 """Nodes that are remembered: forty XRs of a hundred each."""
 
 BYTES_MAX: Final = 32 * 1024 * 1024
-"""What they may take: an eighth of what the function's container is given."""
+"""What they may take: a sixteenth of what the function's container is given."""
 
 _OVERHEAD_BYTES: Final = 4096
 """What a node takes beside its objects: digests, conditions, the values around them."""
-
-_HEAD_AND_TAIL: Final = 2
-"""What a text is parted into by a token that stands there once."""
 
 _DIGEST_BYTES: Final = 32
 _KEY: Final = os.urandom(32)
@@ -76,11 +75,15 @@ class Nodes:
             node: What became of it.
             desired: Where its objects were written.
         """
-        copies = {name: _copied(node, name, desired) for name in node.resources}
-        if any(copy is not None and _tells(copy) for copy in copies.values()):
+        said = replace(node.outcome, record=None, substrate=None)
+        copies: dict[str, Copied | None] = {}
+        for name, composed in node.resources.items():
+            copies[name] = None if composed is None else _copied(node, name, composed, desired)
+            if composed is not None and copies[name] is None:
+                return
+        if _tells(node, said, [copy for copy in copies.values() if copy is not None]):
             return
         self._forget(digest)
-        said = replace(node.outcome, record=None, substrate=None)
         self._nodes[digest] = replace(node, outcome=said, resources=copies, token=None)
         self._bytes += _size(self._nodes[digest])
         while len(self._nodes) > self._entries_max or self._bytes > self._bytes_max:
@@ -109,12 +112,11 @@ class Memory:
         given = [
             desired[name].resource.SerializeToString(deterministic=True) for name in read.desired
         ]
-        seen = [
-            part for name in read.observed for part in structs.fingerprint(observed[name].resource)
-        ]
-        parts = [*read.said, *given, *seen]
-        sizes = repr([len(part) for part in parts]).encode()
-        data = b"".join((sizes, *parts))
+        seen = [structs.fingerprint(observed[name].resource) for name in read.observed]
+        parts = [*read.said, *given, *(part for one in seen for part in one)]
+        sizes = [len(part) for part in parts]
+        head = repr((read.desired, read.observed, [len(one) for one in seen], sizes))
+        data = b"".join((head.encode(), *parts))
         return hashlib.blake2b(data, key=_KEY, digest_size=_DIGEST_BYTES).digest()
 
     def known(self, digest: bytes, token: TokenPlaintext | None) -> Node | None:
@@ -139,12 +141,11 @@ def restore(target: struct_pb2.Struct, copy: Copied, observed: struct_pb2.Struct
     """
     target.ParseFromString(copy.data)
     for (path, encoded), texts in copy.carried.items():
-        *parents, last = path
-        place = _at(target, parents)
-        if texts is None:
-            place[last].CopyFrom(_at(observed, parents)[last])
-        else:
-            place[last].string_value = _joined(texts, copy.token, encoded=encoded)
+        value, there = _find(target, path), _find(observed, path)
+        if value is not None and texts is not None:
+            value.string_value = _joined(texts, copy.token, encoded=encoded)
+        elif value is not None and there is not None:
+            value.CopyFrom(there)
 
 
 def _joined(texts: tuple[str, ...], token: TokenPlaintext | None, *, encoded: bool) -> str:
@@ -157,47 +158,64 @@ def _parted(value: str, token: TokenPlaintext, *, encoded: bool) -> tuple[str, .
     return tuple(text.split(cloudinit.plaintext(token)))
 
 
-def _copied(node: Node, name: str, desired: fnv1.State) -> Copied | None:
-    composed = node.resources[name]
-    if composed is None:
+def _copied(
+    node: Node, name: str, composed: Composed | Copied, desired: fnv1.State
+) -> Copied | None:
+    """Return what is kept of an object; None: it is not as it must be to be kept."""
+    # Indexing a protobuf map creates the entry: look before reading.
+    if name not in desired.resources:
         return None
     struct = struct_pb2.Struct()
     struct.CopyFrom(desired.resources[name].resource)
     carried: dict[Place, tuple[str, ...] | None] = {}
     for path, encoded in node.carried.get(name, ()) if node.carried else ():
-        *parents, last = path
-        value = _at(struct, parents)[last]
+        value = _find(struct, path)
+        if value is None:
+            return None
+        text = value.string_value
         carried[path, encoded] = (
-            None if node.token is None else _parted(value.string_value, node.token, encoded=encoded)
+            None if node.token is None else _parted(text, node.token, encoded=encoded)
         )
         value.Clear()
     return Copied(data=struct.SerializeToString(), carried=carried, ready=composed.ready)
 
 
-def _at(struct: struct_pb2.Struct, path: list[str | int]) -> Any:
-    """Return the map or the list that a path leads to, which is there."""
+def _find(struct: struct_pb2.Struct, path: fieldpath.Path) -> struct_pb2.Value | None:
+    """Return the value at a path, or None where there is none."""
+    value: struct_pb2.Value | None = None
     place: Any = struct.fields
     for segment in path:
+        # Indexing a protobuf map creates the entry: look before reading.
+        is_there = segment < len(place) if isinstance(segment, int) else segment in place
+        if not is_there:
+            return None
         value = place[segment]
-        is_list = value.WhichOneof("kind") == "list_value"
-        place = value.list_value.values if is_list else value.struct_value.fields
-    return place
+        kind = value.WhichOneof("kind")
+        place = value.list_value.values if kind == "list_value" else value.struct_value.fields
+    return value
 
 
-def _tells(copy: Copied) -> bool:
+def _tells(node: Node, said: Outcome, copies: Sequence[Copied]) -> bool:
     """Whether what is kept looks as if it held a token, or as if one stood in it twice."""
-    told = [copy.data.decode("latin-1")]
-    for texts in copy.carried.values():
-        if texts is not None and len(texts) > _HEAD_AND_TAIL:
-            return True
-        told += texts or ()
-    return any(redacted(text) != text for text in told)
+    told = [repr(said)]
+    joints = 0
+    for copy in copies:
+        told.append(copy.data.decode("latin-1"))
+        for texts in copy.carried.values():
+            told += texts or ()
+            joints += len(texts or " ") - 1
+    injected = node.token is not None and any(copy.carried for copy in copies)
+    if injected and joints != 1:
+        return True
+    return any(redacted(text) != text or document.packed(text) for text in told)
 
 
 def _size(node: Node) -> int:
+    texts = [verdict.message for verdict in node.outcome.verdicts]
+    texts += [str(value) for value in node.outcome.status.values()]
     size = _OVERHEAD_BYTES
     for copy in node.resources.values():
         if isinstance(copy, Copied):
             size += len(copy.data)
-            size += sum(len(text) for texts in copy.carried.values() for text in texts or ())
-    return size
+            texts += [text for given in copy.carried.values() for text in given or ()]
+    return size + sum(map(sys.getsizeof, texts))

@@ -72,10 +72,14 @@ def fingerprint(struct: struct_pb2.Struct) -> list[bytes]:
             continue
         fields = value.struct_value.fields
         parts += [
-            fields[name].SerializeToString(deterministic=True) if name in fields else b""
+            fields[name].SerializeToString(deterministic=True) if name in fields else _MISSING
             for name in chosen
         ]
     return parts
+
+
+_MISSING: Final = b"\0"
+"""No Value begins so."""
 
 
 def _choice(struct: struct_pb2.Struct, key: str) -> tuple[str, ...]:
@@ -117,16 +121,16 @@ class Model(NamedTuple):
     Attributes:
         struct: As it came.
         known: As it was read.
-        parted: The keys of what was read in part only, and is never to be copied as a whole.
+        partial: The keys of what was read in part only, and is never to be copied as a whole.
     """
 
     struct: struct_pb2.Struct
     known: Mapping[str, Any]
-    parted: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
 
 
 NO_MODEL: Final = Model(struct_pb2.Struct(), {})
-PARTED: Final = ("metadata", "status")
+PARTIAL: Final = ("metadata", "status")
 """What `observed` reads in part only."""
 
 
@@ -142,7 +146,7 @@ def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> 
             fields[key].string_value = item
             continue
         there = known.get(key)
-        if there is not None and key not in model.parted and _same(there, item):
+        if there is not None and key not in model.partial and _same(there, item):
             fields[key].CopyFrom(known_fields[key])
         elif there.__class__ is dict and item.__class__ is dict and item:
             below = Model(known_fields[key].struct_value, there)

@@ -113,6 +113,7 @@ class Outcome:
         status: Fields of the XR's status.
         ttl: How long the answer holds.
         requirements: Every object that is needed, by requirement name.
+        unrendered: The substrate in sight stays as it is, for it could not be rendered.
     """
 
     record: Composed | None
@@ -123,6 +124,7 @@ class Outcome:
     status: dict[str, Any]
     ttl: Ttl
     requirements: Mapping[str, Requirement]
+    unrendered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +184,14 @@ class Copied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What became of one enrolled resource.
+    """What became of one node, declared or enrolled.
 
     Attributes:
         outcome: What its composition said.
         resources: What to compose, by name; None: nothing.
         holds: Whether it holds its siblings.
         carried: By object: where it carries a bootstrap; None: not to be remembered.
-        token: What its bootstrap was made with in this call; None: it is the observed one.
+        token: What its bootstrap was made with in this call; None: with none in this call.
     """
 
     outcome: Outcome
@@ -204,7 +206,7 @@ class Read:
     """Everything that the composition of one node reads, but for the text of its token.
 
     Attributes:
-        said: What is no object.
+        said: Digests and texts of what it reads beside the objects that are named.
         desired: Names of the resources that earlier steps composed.
         observed: Names of the observed resources.
     """

@@ -16,7 +16,7 @@ from function.compose.call import Lookup
 from function.compose.raw import Raw, mapping, metadata, terminating
 from function.contract import names
 from function.contract.catalog import BlueprintVersionSpec
-from function.contract.errors import ContractError
+from function.contract.errors import ContractError, forget_frames
 from function.contract.record import Declaration, Enrolment, RecordStatus, SubstrateReference
 from function.contract.secrets import TokenPlaintext
 from function.render import fieldpath
@@ -74,6 +74,10 @@ class Refusal:
     error: ContractError
     pending: bool = False
     waiting: bool = False
+
+    def __post_init__(self) -> None:
+        """Keep the error and not where it came from."""
+        forget_frames(self.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """What is known of nodes that stay as they are, so that they are not composed anew.
 
-An XR of a hundred nodes is reconciled because one of them changed. Of the others everything
-that their composition reads is as it was, to the byte, and so is what it says: a digest of
-the one leads to the other. Belongs here: what a composition reads, and which nodes may be
-known. Not here: digests and where they are kept (`function.memory`).
+An XR is reconciled because something changed, and of most of its nodes nothing that their
+composition reads: a digest of that leads to what was composed. Belongs here: what a
+composition reads, and which nodes may be known. Not here: digests and where they are kept
+(`function.memory`).
 
 Nothing secret is known: of what is composed the bootstrap is left out, to be copied from
 what is observed or rendered with the node's own token.
@@ -39,7 +39,7 @@ def common(request: Request, step: EnrolInput, xr: XR) -> bytes | None:
     return memory.digest(Read(said=(said.encode(), _bytes(request.step))))
 
 
-def digest(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
+def digest_enrolled(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
     """Return a digest of all that the composition of a node reads; None: it is not known.
 
     Args:
@@ -70,7 +70,7 @@ def digest(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
     return request.memory.digest(read)
 
 
-def declared(request: Request, token: Token | None) -> bytes | None:
+def digest_declared(request: Request, token: Token | None) -> bytes | None:
     """Return a digest of all that is read for a `ProvisionedResource`; None: it is not known.
 
     Args:
@@ -80,47 +80,44 @@ def declared(request: Request, token: Token | None) -> bytes | None:
     record, like = names.RESOURCE_RECORD, _like(token)
     if request.memory is None or request.preview or like is None:
         return None
+    # What an earlier step composed under our names is what ours is written from.
+    if not {record, names.RESOURCE_SUBSTRATE}.isdisjoint(request.desired):
+        return None
     if record not in request.recorded or pipeline.REQUIRE_RECORD in request.required:
         return None
     sought = request.lookup(pipeline.REQUIRE_SUBSTRATE)
-    known = [request.xr, request.step]
+    seen = [request.xr, request.step]
     looked: dict[str, bool] = {}
     for name in sorted(request.required.keys() - {pipeline.REQUIRE_TOKEN}):
         found = request.required[name]
         looked[name] = found is not None
         if found is not None:
-            known.append(found)
-    if sought.raw is not None or not all(isinstance(one, Shared) for one in known):
+            seen.append(found)
+    if sought.raw is not None or not all(isinstance(one, Shared) for one in seen):
         return None
     there = names.RESOURCE_SUBSTRATE in request.resources
     said = (looked, None if token is None else token.generation, like)
     read = Read(
-        said=(repr(said).encode(), *map(_bytes, known)),
+        said=(repr(said).encode(), *map(_bytes, seen)),
         observed=(names.RESOURCE_SUBSTRATE, record) if there else (record,),
     )
     return request.memory.digest(read)
 
 
-def kept(facts: Facts, outcome: Outcome) -> tuple[Place, ...] | None:
+def places_declared(facts: Facts, outcome: Outcome) -> tuple[Place, ...] | None:
     """Return where the substrate of a `ProvisionedResource` carries the bootstrap.
 
     None: the node is not to be known.
     """
-    if isinstance(facts.declared, Refusal) or facts.preview:
+    if isinstance(facts.declared, Refusal) or facts.preview or outcome.unrendered:
         return None
     if outcome.substrate is None:
         return ()
+    # Its Composition says whether the field at the end takes base64.
     return tuple((path, False) for path in inject.observed(outcome.substrate.manifest))
 
 
-def _like(token: Token | None) -> int | None:
-    """Return the length of a token of ours; None: of another, which is never known."""
-    if token is None:
-        return 0
-    return document.replaceable(token.plaintext)
-
-
-def carried(facts: Facts, outcome: Outcome) -> tuple[Place, ...] | None:
+def places_enrolled(facts: Facts, outcome: Outcome) -> tuple[Place, ...] | None:
     """Return where a substrate carries the bootstrap; None: the node is not to be known.
 
     While it drains, nobody says where; one that is found is soon observed.
@@ -128,12 +125,20 @@ def carried(facts: Facts, outcome: Outcome) -> tuple[Place, ...] | None:
     target = facts.target
     if target is None or target.given is None or isinstance(facts.declared, Refusal):
         return None
-    if facts.drain or facts.preview:
+    # What could not be rendered is read from the whole object, of which a part is digested.
+    if facts.drain or facts.preview or outcome.unrendered:
         return None
     try:
         return () if outcome.substrate is None else decorated.where(facts)
     except ContractError:
         return None
+
+
+def _like(token: Token | None) -> int | None:
+    """Return the length of a token of ours; None: of another, which is never known."""
+    if token is None:
+        return 0
+    return document.replaceable(token.plaintext)
 
 
 def _labels(xr: Raw, place: str) -> object:

@@ -19,7 +19,7 @@ from function.compose.stage import RecordState, Stage, SubstratePlan, TokenState
 from function.compose.verdicts import Judged, said, verdicts
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType, Reason
-from function.contract.errors import ContractError
+from function.contract.errors import ContractError, forget_frames
 from function.contract.record import (
     Bootstrap,
     Declaration,
@@ -78,6 +78,7 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
         status=_xr_status(facts.status),
         ttl=_ttl(facts, judged),
         requirements={**requirements, **_requirements(given)},
+        unrendered=judged.unrendered is not None,
     )
 
 
@@ -110,6 +111,7 @@ def _judged(facts: Facts) -> Judged:
     try:
         composed = _composed(facts, chosen, live)
     except ContractError as error:
+        forget_frames(error)
         if live is None:
             return Judged(stage=Stage.WITHHELD, withheld=error)
         return Judged(stage=chosen, composed=_kept(facts, live), live=live, unrendered=error)

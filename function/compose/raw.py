@@ -29,7 +29,7 @@ class Shared(dict[str, Any]):
     def __init__(self, raw: Raw, digest: bytes) -> None:
         super().__init__(raw)
         self.digest = digest
-        self.parsed: dict[object, tuple[tuple[Shared, ...], Any]] = {}
+        self.parsed: dict[object, tuple[tuple[bytes, ...], Any]] = {}
 
 
 COUNT: Final = re.compile(r"[0-9]{1,9}")

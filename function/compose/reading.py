@@ -7,7 +7,6 @@ value. Not here: what an input alone reads, any decision.
 from __future__ import annotations
 
 import base64
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -125,8 +124,7 @@ def parsed(
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        fault = _fault(error, where, reason)
-    raise fault
+        raise _fault(error, where, reason) from None
 
 
 def shared(raw: Raw, read: Callable[..., Read], *beside: Shared) -> Read:
@@ -139,9 +137,9 @@ def shared(raw: Raw, read: Callable[..., Read], *beside: Shared) -> Read:
     """
     if not isinstance(raw, Shared):
         return read(raw, *beside)
-    known = raw.parsed.get(read)
-    if known is None or any(map(operator.is_not, known[0], beside)):
-        known = raw.parsed[read] = (beside, read(raw, *beside))
+    known, digests = raw.parsed.get(read), tuple(one.digest for one in beside)
+    if known is None or known[0] != digests:
+        known = raw.parsed[read] = (digests, read(raw, *beside))
     found: Read = known[1]
     return found
 

@@ -72,12 +72,14 @@ class Reason(StrEnum):
     PROTECTED_ELSEWHERE = "ProtectedElsewhere"
     PROVIDER_CONFIG_TAKEN = "ProviderConfigTaken"
     REGISTERED = "Registered"
+    REGISTRATION_TIMEOUT = "RegistrationTimeout"
     RIGHTS_MISSING = "RightsMissing"
     STATUS_UNREADABLE = "StatusUnreadable"
     SUBSTRATE_LOST = "SubstrateLost"
     SUBSTRATE_PRESENT = "SubstratePresent"
     TOKEN_EXPIRED = "TokenExpired"  # noqa: S105 - a reason's name
     TOKEN_REVOCATION_FAILED = "TokenRevocationFailed"  # noqa: S105 - a reason's name
+    TOKEN_REVOKED = "TokenRevoked"  # noqa: S105 - a reason's name
     UNSUPPORTED_BLUEPRINT = "UnsupportedBlueprint"
     UNSUPPORTED_KIND = "UnsupportedKind"
     USER_DATA_TOO_LARGE = "UserDataTooLarge"

@@ -24,3 +24,12 @@ class ContractError(ValueError):
         self.rule = rule
         self.reason = reason
         super().__init__(f"{field}: {rule}")
+
+
+def forget_frames(error: ContractError) -> None:
+    """Take from an error that is kept as a value where it was raised.
+
+    A traceback holds the values of every frame on its way, a token among them, for as long
+    as the error is there.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None

@@ -107,7 +107,7 @@ def test_a_part_that_was_read_in_part_is_never_copied_whole() -> None:
     structs.write(
         made,
         {"metadata": {"name": "a"}},
-        structs.Model(there, structs.observed(there), structs.PARTED),
+        structs.Model(there, structs.observed(there), structs.PARTIAL),
     )
 
     assert fn.plain(made) == {"metadata": {"name": "a"}}

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given as examples
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import CloudProvider, DocumentForm
 from function.render import budget, cloudinit, document
+from tests.unit.function import given
 from tests.unit.function.render.test_budget import bundle
 from tests.unit.function.render.test_cloudinit import ENROLMENT
 
 TOKENS = st.one_of(
+    st.from_regex(r"psb_[a-z]{1,4}_[a-z2-7]{26}_node_[a-z2-7]{20,40}", fullmatch=True),
     st.from_regex(r"psb_[A-Za-z0-9_-]{10,130}", fullmatch=True),
     st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=520),
     st.sampled_from(["yes", "1e3", "psb_" + "0" * 40, "psb_" + "a" * 200, "it's"]),
@@ -37,7 +40,7 @@ def given_out(provider: CloudProvider, enrolment: cloudinit.Enrolment) -> str:
 
 
 @settings(deadline=None, max_examples=150)
-@given(
+@examples(
     tokens=st.lists(TOKENS, min_size=1, max_size=3),
     provider=st.sampled_from(CloudProvider),
     form=st.sampled_from(DocumentForm),
@@ -65,7 +68,13 @@ def test_it_is_the_document_that_is_rendered_anew(
 
 @pytest.mark.parametrize(
     ("token", "length"),
-    [("psb_" + "a" * 40, 44), ("psb_a", None), ("other" * 10, None), ("psb_" + "a" * 200, None)],
+    [
+        (given.TOKEN, len(given.TOKEN)),
+        (f"psb_prod_{'a' * 26}_bridge_{'2' * 20}", 63),
+        ("psb_" + "a" * 40, None),
+        (given.TOKEN.upper(), None),
+        (given.TOKEN + "\n", None),
+    ],
 )
 def test_only_tokens_as_we_mint_them_stand_for_each_other(token: str, length: int | None) -> None:
     assert document.replaceable(TokenPlaintext(token)) == length
