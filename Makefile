@@ -34,6 +34,7 @@ fmt: venv
 generate: venv
 	$(BIN)/python -m dev.crds
 	$(BIN)/python -m tests.golden.regenerate
+	$(BIN)/broker openapi --out docs/openapi.json
 
 check: venv
 	$(BIN)/ruff format --check .
@@ -52,7 +53,7 @@ test: prepare
 	$(BIN)/pytest -q
 
 test-long: test
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile $(LONG_E2E)
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile tests/integration/load $(LONG_E2E)
 
 # One node from Git to Ready and back; DELETE=background or foreground.
 demo: venv
@@ -72,6 +73,7 @@ packages: venv
 # Every benchmark, with ratios of one run; bench/results has the figures.
 bench: prepare
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench registration
 
 # Ends a stack that `make up` left, by the process id it wrote; stops nothing else.
 down: venv

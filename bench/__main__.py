@@ -1,4 +1,4 @@
-"""The bench's commands: `python -m bench` for speed, `python -m bench memory`.
+"""The bench's commands: `python -m bench` for speed, `... memory`, `... registration`.
 
 Belongs here: flags, and the order in which contenders take their turns. Not here:
 measuring and judging. Targets are printed as met or missed; `--strict` alone makes a
@@ -18,6 +18,7 @@ import click
 from bench import load, pythonic, report, scenarios
 from bench.contenders import Command, Contender, bare, ours, running
 from bench.contenders import pythonic as pythonic_command
+from bench.registration import registration
 
 RESULTS: Final = Path(__file__).with_name("results")
 CLIENTS: Final = (1, 8)
@@ -124,6 +125,8 @@ def _rounds(
             contender=each.name,
         )
 
+
+main.add_command(registration)
 
 if __name__ == "__main__":
     main()

@@ -16,11 +16,13 @@ from typing import Final, NoReturn
 import click
 
 from function.__version__ import __version__
+from reconciler.adapters import process_limits
 from reconciler.adapters.postgres.migrate import MigrationError
 from reconciler.adapters.postgres.migrate import migrate as migrate_schema
 from reconciler.adapters.postgres.pool import StoreError
 from reconciler.app.work_queue import describe
 from reconciler.commands.catalog import catalog
+from reconciler.commands.openapi import openapi
 from reconciler.commands.render import render
 from reconciler.settings import Settings, SettingsError
 from reconciler.wiring import serving
@@ -40,11 +42,14 @@ def cli() -> None:
 
 cli.add_command(render)
 cli.add_command(catalog)
+cli.add_command(openapi)
 
 
 @cli.command()
 def serve() -> None:
     """Reconcile records and serve nodes until stopped; settings come from the environment."""
+    process_limits.forbid_memory_dumps()
+    process_limits.make_room_for_files()
     settings = _settings()
     logging.basicConfig(
         level=settings.log_level.upper(),

@@ -19,17 +19,21 @@ import asyncpg
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http.listener import Address, ListenerError, TLSFiles, listening
 from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.operator_api import OperatorAPI
 from reconciler.adapters.http.operator_app import Probe, operator_app
+from reconciler.adapters.http.operator_auth import Gate
 from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import Cluster, open_client
 from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError
+from reconciler.adapters.kubernetes.reviews import KubernetesReviewer
 from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
 from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
 from reconciler.adapters.postgres.migrate import migrate
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
 from reconciler.adapters.postgres.pool import open_pool, ping, reaching
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
 from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
@@ -166,7 +170,11 @@ async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> D
     }
     service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=cluster_id)
     teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-    knobs = Knobs(enrolment=settings.enrolment, token_ttl=settings.token_ttl)
+    knobs = Knobs(
+        enrolment=settings.enrolment,
+        token_ttl=settings.token_ttl,
+        registration_timeout=settings.registration_timeout,
+    )
     return Driver(
         view=LocalView(records=cluster.records.items, projects=cluster.projects.items),
         repository=shared["repository"],
@@ -199,7 +207,9 @@ async def _listen(
     )
     enrolment = Enrolment(ports, on_registered=driver.registered)
     nodes = node_app(enrolment, address_budget=_budget(settings.register_rate.per_address))
-    operators = operator_app(_probes(pool, driver, cluster))
+    gate = Gate(KubernetesReviewer(cluster.client, audience=settings.operator_audience))
+    api = OperatorAPI(gate, PostgresOperatorStore(pool))
+    operators = operator_app(_probes(pool, driver, cluster), api)
     certificate, key = settings.tls_cert_file, settings.tls_key_file
     files = TLSFiles(certificate=certificate, key=key) if certificate and key else None
     for name, app, listen in (

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Stand-in for plexd: registers a node with a bootstrap token, then heartbeats.
+"""Stand-in for plexd: registers a node with a bootstrap token, then heartbeats and pulls state.
 
 Self-contained and standard library only, because a machine downloads this one file. It knows
 nothing but its files, its environment and HTTP, and prints neither the token nor the node's key.
 
-Source: contracts, sections 1.2 (configuration), 1.3 (registration G2), 1.5 and 1.6 (heartbeat).
+Source: contracts, sections 1.2 (configuration), 1.3 (registration G2), 1.5 and 1.6 (heartbeat,
+state).
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _TOKEN_BYTES_MAX = 512
 _REPLY_BYTES_MAX = 1024 * 1024
 _REQUEST_TIMEOUT_S = 30.0
 _RETRY_FIRST_S, _RETRY_MAX_S, _RETRY_JITTER = 1.0, 60.0, 0.25
+_STATE_INTERVAL_S = 60.0
+_STATE_OBJECTS = ("policy", "bridge", "state", "reports", "reachability")
+_STATE_ARRAYS = ("peers", "executions", "sessions")
 _STOP_STATUSES = frozenset({400, 401, 403, 404, 409, 422})
 _ETC, _DATA = Path("/etc/plexd"), Path("/var/lib/plexd")
 
@@ -123,12 +127,15 @@ def trust() -> ssl.SSLContext:
     return context
 
 
-def post(url: str, body: Mapping[str, object], bearer: str = "") -> Reply:
-    """Sends one JSON body; answers status 0 when no answer came."""
-    headers = {"Content-Type": "application/json", "User-Agent": f"plexd/{VERSION}"}
+def ask(url: str, body: Mapping[str, object] | None = None, bearer: str = "") -> Reply:
+    """Posts one JSON body, or gets without one; answers status 0 when no answer came."""
+    headers = {"User-Agent": f"plexd/{VERSION}"}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
     if bearer:
         headers["Authorization"] = f"Bearer {bearer}"
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - checked
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers)  # noqa: S310 - checked
     context = trust() if url.startswith("https:") else None
     try:
         with urllib.request.urlopen(request, timeout=_REQUEST_TIMEOUT_S, context=context) as reply:  # noqa: S310
@@ -198,6 +205,46 @@ def accept(body: bytes) -> dict[str, Any]:
     return dict(answer)
 
 
+def accept_state(body: bytes) -> int:
+    """Validates a state as plexd's decoder does and answers the number of peers.
+
+    Every block must be there: arrays, and objects or null.
+
+    Raises:
+        AgentError: naming the block that is missing or wrong.
+    """
+    block = "the body"
+    try:
+        state = json.loads(body)
+        for block in (*_STATE_OBJECTS, *_STATE_ARRAYS):
+            kind = list if block in _STATE_ARRAYS else dict | None
+            if not isinstance(state[block], kind):
+                break
+        else:
+            block = "peers"
+            for peer in state[block]:
+                uuid.UUID(peer["node_id"])
+                ipaddress.ip_address(peer["mesh_ip"])
+                _exactly_32(peer, "public_key")
+            block = "reachability"
+            datetime.fromisoformat(state[block]["changed_at"])
+            return len(state["peers"])
+    except (KeyError, TypeError, ValueError, AttributeError, AgentError):
+        pass
+    message = f"cannot accept state: {block} is missing or wrong"
+    raise AgentError(message)
+
+
+def pull(reply: Reply) -> str:
+    """Answers the journal's line of a pulled state."""
+    if reply.status != 200:
+        return f"state not pulled ({_problem(reply)})"
+    try:
+        return f"state pulled, {accept_state(reply.body)} peers"
+    except AgentError as error:
+        return str(error)
+
+
 def _problem(reply: Reply) -> str:
     try:
         code = json.loads(reply.body)["code"]
@@ -224,7 +271,7 @@ def request_registration(settings: Settings, private: bytes) -> dict[str, Any]:
     deadline = time.monotonic() + settings.budget_s
     delays = retry_delays(settings.budget_s)
     while True:
-        reply = post(f"{settings.api}/v1/register", body)
+        reply = ask(f"{settings.api}/v1/register", body)
         if reply.status in (200, 201):
             return accept(reply.body)
         if reply.status in _STOP_STATUSES:
@@ -292,7 +339,7 @@ def bearer(node_id: str) -> str:
 
 
 def up(settings: Settings) -> None:
-    """Registers when needed, then heartbeats until it is refused.
+    """Registers when needed, then heartbeats until it is refused, and pulls state at times.
 
     Raises:
         AgentError: the registration failed, or the API does not know this node any more.
@@ -300,6 +347,7 @@ def up(settings: Settings) -> None:
     node_id = join(settings)["node_id"]
     checksum = base64.b64encode(hashlib.sha256(Path(__file__).read_bytes()).digest()).decode()
     credential = bearer(node_id)
+    pull_at = time.monotonic()
     while True:
         body = {
             "client_now": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
@@ -307,12 +355,15 @@ def up(settings: Settings) -> None:
             "binary_version": VERSION,
             "nat_summary": {},
         }
-        reply = post(f"{settings.api}/v1/nodes/{node_id}/heartbeat", body, credential)
+        reply = ask(f"{settings.api}/v1/nodes/{node_id}/heartbeat", body, credential)
         if reply.status in (401, 403):
             message = f"heartbeat refused: {_problem(reply)}; this node is not known any more"
             raise AgentError(message)
         if not 200 <= reply.status < 300:
             log(f"heartbeat failed ({_problem(reply)})")
+        elif time.monotonic() >= pull_at:
+            pull_at = time.monotonic() + _STATE_INTERVAL_S
+            log(pull(ask(f"{settings.api}/v1/nodes/{node_id}/state", bearer=credential)))
         time.sleep(settings.heartbeat_s)
 
 

@@ -9,15 +9,16 @@ Source: design §5 "Tokens"; docs/decisions/0004.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from function.contract import names
 from function.contract.conditions import Reason
-from function.contract.strategy import BootstrapState
+from function.contract.strategy import BootstrapState, Phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import Why
+from reconciler.domain.identity.token_life import Action, Situation, TokenLife, decide
 from reconciler.ports.broker import (
     BrokerRepository,
     TokenIssuer,
@@ -27,10 +28,6 @@ from reconciler.ports.cluster import (
 )
 from reconciler.ports.common import Clock
 
-MINT_PAUSE: Final = timedelta(seconds=30)
-"""Least time between two generations after the first (design §5: burst 1, then one per
-30 s), counted from the aggregate's last write, so that it survives a restart."""
-
 _HOLD_MISSING: Final = Why(
     reason=Reason.HOLD_MISSING,
     message="No token is issued: hold and hold-children must exist with Deny bindings.",
@@ -39,6 +36,21 @@ _PAUSE: Final = Why(
     reason=Reason.WAITING_FOR_TOKEN,
     message="The last token could not be delivered; the next one follows in half a minute.",
 )
+
+
+_STRANDED: Final = {
+    BootstrapState.EXPIRED: Why(
+        reason=Reason.TOKEN_EXPIRED,
+        message="The token expired before the node registered; recreate the substrate.",
+    ),
+    BootstrapState.REVOKED: Why(
+        reason=Reason.TOKEN_REVOKED,
+        message="The token was revoked before the node registered; recreate the substrate.",
+    ),
+}
+
+_WAITING: Final = {Action.AWAIT_POLICIES: _HOLD_MISSING, Action.AWAIT_PAUSE: _PAUSE}
+_WANTS_A_TOKEN: Final = frozenset({Action.MINT, Action.AWAIT_POLICIES, Action.AWAIT_PAUSE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +78,32 @@ class Bootstrap:
         self._ports = ports
         self._ttl = ttl
 
+    async def look(self, resource: ProvisionedResource) -> TokenLife:
+        """Return the resource's tokens; one that never had any is not asked about."""
+        if not resource.generation:
+            return TokenLife(generations=(), now=self._ports.clock.now())
+        return await self._ports.tokens.life(resource.id)
+
     async def ensure(self, resource: ProvisionedResource, view: RecordView) -> Ensured:
         """Make sure that a token can be delivered, while there is no substrate.
 
         Idempotency: a live token with its Secret is left as it is.
         """
-        if await self._deliverable(resource, view):
-            return Ensured(resource=resource)
-        reference = resource.protected[0].reference
-        if await self._ports.cluster.get_object(reference, view.namespace) is not None:
-            return Ensured(resource=resource)
-        if not await self._ports.cluster.hold_policies_bound():
-            return Ensured(resource=resource, waiting=_HOLD_MISSING)
-        if resource.generation and self._ports.clock.now() - resource.updated_at < MINT_PAUSE:
-            return Ensured(resource=resource, waiting=_PAUSE)
-        return Ensured(resource=await self._mint(resource, view))
+        life = await self.look(resource)
+        situation = Situation(
+            state=life.state,
+            delivered=await self._delivered(resource, view, life),
+            substrate=False,
+            rested=life.rested,
+        )
+        # What costs a call is asked only when a token would be minted.
+        action = decide(situation)
+        if action in _WANTS_A_TOKEN:
+            situation = await self._looked(situation, resource, view)
+            action = decide(situation)
+        if action is Action.MINT:
+            return Ensured(resource=await self._mint(resource, view))
+        return Ensured(resource=resource, waiting=_WAITING.get(action))
 
     async def start_window(self, resource: ProvisionedResource) -> None:
         """Start the window anew: the substrate is ready."""
@@ -97,9 +120,35 @@ class Bootstrap:
                 resource.bootstrap_token_id, ttl=self._ttl, unless_left=self._ttl / 2
             )
 
-    async def _deliverable(self, resource: ProvisionedResource, view: RecordView) -> bool:
-        token = resource.bootstrap_token_id
-        if token is None or await self._ports.tokens.state(token) is not BootstrapState.ISSUED:
+    async def drop_secrets(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> None:
+        """Delete the Secrets of all generations: nobody may register with any of them.
+
+        Idempotency: one that is gone is success.
+        """
+        numbers = {resource.generation, *(one.number for one in life.generations)}
+        for number in sorted(numbers - {0}):
+            name = names.token_secret_name(view.name, number)
+            await self._ports.cluster.delete_token_secret(view.namespace, name)
+
+    async def _looked(
+        self, situation: Situation, resource: ProvisionedResource, view: RecordView
+    ) -> Situation:
+        reference = resource.protected[0].reference
+        there = await self._ports.cluster.get_object(reference, view.namespace) is not None
+        # A machine that is about to be seen may carry the last token.
+        if there:
+            return replace(situation, substrate=True)
+        return replace(situation, policies=await self._ports.cluster.hold_policies_bound())
+
+    async def _delivered(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> bool:
+        if life.state is not BootstrapState.ISSUED:
+            return False
+        newest = life.generations[0].number
+        if newest != resource.generation or resource.bootstrap_token_id is None:
             return False
         name = names.token_secret_name(view.name, resource.generation)
         return await self._ports.cluster.token_secret_exists(view.namespace, name)
@@ -120,3 +169,46 @@ class Bootstrap:
         name = names.token_secret_name(view.name, issued.generation)
         await self._ports.cluster.create_token_secret(view.raw, name=name, token=token)
         return issued
+
+
+def overdue(resource: ProvisionedResource, *, now: datetime, timeout: timedelta) -> Why | None:
+    """Say that a node should have registered by now; None while it may come, or came.
+
+    It may still come: the record stays as it is, and its condition goes with the registration.
+
+    Args:
+        resource: The aggregate.
+        now: The time.
+        timeout: How long a node may take once its substrate is ready.
+    """
+    since = resource.enrolling_since
+    if resource.phase is not Phase.ENROLLING or since is None or now - since < timeout:
+        return None
+    minutes = int(timeout / timedelta(minutes=1))
+    message = (
+        f"The node has not registered within {minutes} min of its substrate's readiness; look at "
+        "the machine's console and its way to the base URL, or recreate the substrate."
+    )
+    return Why(reason=Reason.REGISTRATION_TIMEOUT, message=message)
+
+
+def stranded(
+    resource: ProvisionedResource, life: TokenLife, view: RecordView, *, registered: bool
+) -> Why | None:
+    """Say why the machine that is there can register no more; None while it can.
+
+    Args:
+        resource: The aggregate.
+        life: Its tokens.
+        view: Its record.
+        registered: Whether its node is in the mesh.
+    """
+    if resource.bootstrap_token_id is None or resource.phase is Phase.READY:
+        return None
+    situation = Situation(
+        state=life.state,
+        delivered=True,
+        substrate=view.spec.observed.exists,
+        registered=registered,
+    )
+    return _STRANDED[life.state] if decide(situation) is Action.STALL else None

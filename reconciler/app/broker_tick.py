@@ -18,7 +18,7 @@ from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.app import publishing
+from reconciler.app import bootstrap, publishing
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.credential_hold import CredentialHold
@@ -32,6 +32,7 @@ from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
+from reconciler.domain.identity.token_life import TokenLife
 from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
 from reconciler.ports.cluster import Catalog, ManagementCluster
 from reconciler.ports.common import Clock
@@ -84,10 +85,12 @@ class Knobs:
     Attributes:
         enrolment: Published in every record's status.
         token_ttl: The token's window.
+        registration_timeout: How long a node may take once its substrate is ready.
     """
 
     enrolment: Enrolment
     token_ttl: timedelta
+    registration_timeout: timedelta = timedelta(minutes=15)
 
 
 class Tick:
@@ -100,6 +103,7 @@ class Tick:
         self._service = service
         self._teardown = teardown
         self._enrolment = knobs.enrolment
+        self._registration_timeout = knobs.registration_timeout
         self._publisher = Publisher(ports.cluster, ports.clock)
         self._observer = Observer(ports.nodes, ports.cluster)
         self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
@@ -229,36 +233,46 @@ class Tick:
         why: Why | None,
     ) -> StatusFacts:
         token = resource.bootstrap_token_id
-        state = BootstrapState.NONE
-        node = None
-        if token is not None:
-            state = await self._ports.tokens.state(token)
-            node = await self._ports.nodes.find_node(token)
-        secret = await self._secret(resource, view, state)
+        life = await self._bootstrap.look(resource)
+        node = None if token is None else await self._ports.nodes.find_node(token)
         return StatusFacts(
             resource=resource,
             refusal=admission.refusal,
             waiting=why,
-            stall=_expired(resource, state, view),
+            stall=self._stall(resource, view, life, registered=node is not None),
             orphaned=view.controller_uid is None,
-            bootstrap=state,
-            secret_name=secret,
+            bootstrap=BootstrapState.NONE if token is None else life.state,
+            secret_name=await self._secret(resource, view, life),
             node=None if node is None else publishing.node(node),
             provider_config=self._provider_config_name(resource, view),
             enrolment=publishing.enrolment(view, self._enrolment),
         )
 
+    def _stall(
+        self,
+        resource: ProvisionedResource,
+        view: RecordView,
+        life: TokenLife,
+        *,
+        registered: bool,
+    ) -> Why | None:
+        """Say what only a person can mend; a token that ended says more than a time."""
+        stranded = bootstrap.stranded(resource, life, view, registered=registered)
+        if stranded is not None or registered:
+            return stranded
+        now, timeout = self._ports.clock.now(), self._registration_timeout
+        return bootstrap.overdue(resource, now=now, timeout=timeout)
+
     async def _secret(
-        self, resource: ProvisionedResource, view: RecordView, state: BootstrapState
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
     ) -> str | None:
-        """Return the Secret to deliver from; one that is spent is deleted, once."""
+        """Return the Secret to deliver from; once none may be used, all are deleted, once."""
         if resource.bootstrap_token_id is None:
             return None
-        name = names.token_secret_name(view.name, resource.generation)
-        if state not in (BootstrapState.CONSUMED, BootstrapState.REVOKED):
-            return name
+        if not life.drops_secrets:
+            return names.token_secret_name(view.name, resource.generation)
         if (view.status.get("bootstrap") or {}).get("secretRef") is not None:
-            await self._ports.cluster.delete_token_secret(view.namespace, name)
+            await self._bootstrap.drop_secrets(resource, view, life)
         return None
 
     def _provider_config_name(self, resource: ProvisionedResource, view: RecordView) -> str | None:
@@ -279,12 +293,3 @@ _LOST: Final = Why(
 
 def _liftable(refusal: Why | None) -> bool:
     return refusal is not None and refusal.reason in TRANSIENT
-
-
-def _expired(resource: ProvisionedResource, state: BootstrapState, view: RecordView) -> Why | None:
-    if state is not BootstrapState.EXPIRED or not view.spec.observed.exists:
-        return None
-    if resource.phase is Phase.READY:
-        return None
-    message = "The token expired before the node registered; recreate the substrate."
-    return Why(reason=Reason.TOKEN_EXPIRED, message=message)

@@ -1,6 +1,6 @@
 """Nodes register and report: the two calls of the node listener.
 
-Belongs here: the order of effects around one transaction. Not here: deciding
+Belongs here: the order of effects around one registration. Not here: deciding
 (`domain.identity`), HTTP, SQL. A node's secret key exists here once, on its way to the
 reply. Source: contracts §1.3 to §1.6, design §5 "Tokens".
 """
@@ -25,14 +25,17 @@ from reconciler.ports.identity import (
     Budget,
     DeniedRegistration,
     EnrolmentStore,
+    MeshView,
     NewNode,
+    NodeState,
     Registered,
+    RegistrationUnit,
     SecretSource,
     StoreUnavailableError,
 )
 
 ATTEMPTS: Final = 3
-"""Tries for an address: the Domain's row is locked, so that losing even once is rare."""
+"""Times a request is judged: each loss was another's gain, so that losing thrice is rare."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,10 +66,19 @@ class EnrolmentPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What one transaction came to, for after its commit."""
+    """What one attempt came to, for after its commit."""
 
     answer: Registered | Denial
-    facts: RegistrationFacts
+    resource: ids.ProvisionedResourceID | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempts:
+    """One call through all of its attempts."""
+
+    request: RegistrationRequest
+    remote_address: str
+    paid: bool = False
 
 
 class Enrolment:
@@ -98,28 +110,31 @@ class Enrolment:
         """
         request = registration_body.read(body)
         if isinstance(request, Denial):
-            await self._audit(request, None, None, remote_address)
+            _log.info("registration_denied code=%s status=%d", request.code, request.status)
+            await self._audit(_entry(request, None, None, remote_address))
             return request
+        call = _Attempts(request=request, remote_address=remote_address)
         try:
-            outcome = await self._register(request)
+            outcome = await self._register(call)
         except StoreUnavailableError:
             _log.warning("store_unavailable during registration")
             return denial("store_unavailable")
-        token = outcome.facts.token
         if isinstance(outcome.answer, Denial):
-            await self._audit(outcome.answer, request, outcome.facts, remote_address)
-        elif token is not None:
-            self._on_registered(token.provisioned_resource_id)
+            answer = outcome.answer
+            _log.info("registration_denied code=%s status=%d", answer.code, answer.status)
+        elif outcome.resource is not None:
+            self._on_registered(outcome.resource)
         return outcome.answer
 
     async def authenticate(
-        self, credential: str | None, *, path_node: ids.NodeID | None
+        self, credential: str | None, *, path_node: ids.NodeID | None = None, any_node: bool = False
     ) -> ids.NodeID | Denial:
         """Return the node that a bearer proves, or why it proves none.
 
         Args:
             credential: The bearer's text; None when the request has none.
             path_node: The node that the path names; None for what is no UUID.
+            any_node: The path names no node: every live one may ask.
         """
         bearer = None if credential is None else node_key.parse_bearer(credential)
         try:
@@ -130,7 +145,13 @@ class Enrolment:
             return denial("store_unavailable")
         known = None
         if stored is not None:
-            known = KnownNode(nsk_digest=stored.nsk_digest, deregistered=stored.deregistered)
+            known = KnownNode(
+                nsk_digest=stored.nsk_digest,
+                previous_nsk_digest=stored.previous_nsk_digest,
+                deregistered=stored.deregistered,
+            )
+        if any_node and bearer is not None:
+            path_node = bearer.node_id
         refused = heartbeat.authenticate(bearer, known, path_node=path_node)
         if refused is not None or bearer is None:
             return refused or denial("unauthorized")
@@ -153,60 +174,85 @@ class Enrolment:
             return denial("store_unavailable")
         return denial("node_deregistered") if at is None else at
 
-    async def _register(self, request: RegistrationRequest) -> _Outcome:
-        unknown = RegistrationFacts(token=None)
-        project = await self._ports.store.find_project(request.token_digest)
-        if project is None:
-            return _Outcome(answer=denial("token_unknown"), facts=unknown)
-        wait_s = self._ports.project_budget.take(str(project))
-        if wait_s is not None:
-            return _Outcome(answer=rate_limited(wait_s), facts=unknown)
+    async def state(self, node_id: ids.NodeID) -> NodeState | Denial:
+        """Return what an authenticated node pulls; the call counts as a report."""
+        try:
+            state = await self._ports.store.read_state(node_id)
+        except StoreUnavailableError:
+            return denial("store_unavailable")
+        return denial("node_deregistered") if state is None else state
+
+    async def _register(self, call: _Attempts) -> _Outcome:
         for _ in range(ATTEMPTS):
             try:
-                return await self._attempt(request)
+                return await self._attempt(call)
             except AllocationLostError:
                 continue
-        return _Outcome(answer=denial("allocator_contention"), facts=RegistrationFacts(token=None))
+        refused = denial("allocator_contention")
+        await self._audit(_entry(refused, call.request, None, call.remote_address))
+        return _Outcome(answer=refused)
 
-    async def _attempt(self, request: RegistrationRequest) -> _Outcome:
-        nsk = self._ports.secrets.node_secret()
-        async with self._ports.store.registration() as transaction:
-            facts = await transaction.facts(request)
-            match registration.judge(request, facts):
-                case Denial() as refused:
-                    return _Outcome(answer=refused, facts=facts)
-                case Readmit(token=token, node_id=node_id):
-                    await transaction.readmit(node_id, nsk_digest=node_key.digest(nsk))
-                case Admit(token=token, mesh_ip=mesh_ip):
-                    node_id = self._ports.ids.node_id()
-                    node = NewNode(
-                        id=node_id,
-                        token=token,
-                        mesh_ip=mesh_ip,
-                        nsk_digest=node_key.digest(nsk),
-                    )
-                    await transaction.admit(request, node)
-            mesh = await transaction.mesh(token.domain_id, node_id=node_id)
-        registered = Registered(node_id=node_id, nsk=nsk, mesh=mesh)
-        return _Outcome(answer=registered, facts=facts)
+    async def _attempt(self, call: _Attempts) -> _Outcome:
+        request = call.request
+        async with self._ports.store.registration() as unit:
+            facts = await unit.facts(request)
+            decision = self._limit(call, facts) or registration.judge(request, facts)
+            if isinstance(decision, Denial):
+                entry = _entry(decision, request, facts, call.remote_address)
+                await unit.record_denial(entry)
+                return _Outcome(answer=decision)
+            answer = await self._enter(unit, request, decision)
+        return _Outcome(answer=answer, resource=decision.token.provisioned_resource_id)
 
-    async def _audit(
+    def _limit(self, call: _Attempts, facts: RegistrationFacts) -> Denial | None:
+        if facts.token is None or call.paid:
+            return None
+        call.paid = True
+        wait_s = self._ports.project_budget.take(str(facts.token.project_id))
+        return None if wait_s is None else rate_limited(wait_s)
+
+    async def _enter(
         self,
-        refused: Denial,
-        request: RegistrationRequest | None,
-        facts: RegistrationFacts | None,
-        remote_address: str,
-    ) -> None:
-        token = None if facts is None else facts.token
-        _log.info("registration_denied code=%s status=%d", refused.code, refused.status)
-        entry = DeniedRegistration(
-            code=refused.code,
-            status=refused.status,
-            remote_address=remote_address,
-            project_id=None if request is None else request.project_id,
-            token_id=None if token is None else token.id,
-        )
+        unit: RegistrationUnit,
+        request: RegistrationRequest,
+        decision: Admit | Readmit,
+    ) -> Registered:
+        nsk = self._ports.secrets.node_secret()
+        digest = node_key.digest(nsk)
+        mesh: MeshView
+        match decision:
+            case Readmit(token=token, node_id=node_id):
+                mesh = await unit.readmit(token, node_id, nsk_digest=digest)
+            case Admit(token=token):
+                node_id = self._ports.ids.node_id()
+                node = NewNode(id=node_id, token=token, nsk_digest=digest)
+                mesh = await unit.admit(request, node)
+        return Registered(node_id=node_id, nsk=nsk, mesh=mesh)
+
+    async def _audit(self, entry: DeniedRegistration) -> None:
         try:
             await self._ports.store.record_denial(entry)
         except StoreUnavailableError:
-            _log.warning("store_unavailable during audit code=%s", refused.code)
+            _log.warning("store_unavailable during audit code=%s", entry.code)
+
+
+def _entry(
+    refused: Denial,
+    request: RegistrationRequest | None,
+    facts: RegistrationFacts | None,
+    remote_address: str,
+) -> DeniedRegistration:
+    token = None if facts is None else facts.token
+    prior = None if facts is None else facts.prior
+    detail = None
+    if request is not None and prior is not None and refused.code == "token_consumed":
+        detail = registration.repeat_detail(request, prior)
+    return DeniedRegistration(
+        code=refused.code,
+        status=refused.status,
+        remote_address=remote_address,
+        project_id=None if request is None else request.project_id,
+        token_id=None if token is None else token.id,
+        node_id=None if prior is None else prior.node_id,
+        detail=detail,
+    )

@@ -19,7 +19,7 @@ from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError
 from reconciler.ports.common import Clock
 from reconciler.ports.fleet import ProjectGateway
-from reconciler.ports.identity import TenancyRepository
+from reconciler.ports.tenancy import TenancyRepository
 
 REFUSED_S = 15.0
 """How soon a refused Project is judged again; its own changes come at once."""

@@ -18,6 +18,7 @@ from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
 from reconciler.domain.broker.shared_hold import SharedHold
+from reconciler.domain.identity.token_life import TokenLife
 
 LOOSE_MAX: Final = 500
 """Credentials whose loose holds one sweep settles, some calls each; the next sweep has the
@@ -116,6 +117,9 @@ class BrokerRepository(Protocol):
     async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
         """Commit an accepted deletion request with its Deleting event (seed 001).
 
+        The resource's unspent tokens are revoked in the same transaction: from then on no
+        machine registers with one, and all are told the same.
+
         Idempotency: a row that already carries `deletion_requested_at` is returned as it
         is stored, and no second event is written.
 
@@ -156,6 +160,10 @@ class HoldLedger(Protocol):
         At most LOOSE_MAX pairs, oldest first. Only an aggregate that is not Deleted uses one.
         """
         ...
+
+
+GENERATIONS_MAX: Final = 64
+"""Generations of a resource that are looked at: at one per 30 s, those of half an hour."""
 
 
 class TokenIssuer(Protocol):
@@ -204,6 +212,10 @@ class TokenIssuer(Protocol):
 
     async def state(self, token: ids.BootstrapTokenID) -> BootstrapState:
         """Return a token's state by the database's clock; None state for an unknown id."""
+        ...
+
+    async def life(self, resource: ids.ProvisionedResourceID) -> TokenLife:
+        """Return a resource's tokens by the database's clock, the last `GENERATIONS_MAX`."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The identity context's ports: tenancy, minting, and the registration's transaction.
+"""The identity context's ports: minting, and what registration and nodes need.
 
 Belongs here: what `app.enrolment` and the token issuer call. Not here: what the broker
-asks of tokens and nodes (`ports.broker`).
+asks of tokens and nodes (`ports.broker`), Domains and Projects (`ports.tenancy`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
-from uuid import UUID
 
 from function.contract.secrets import TokenPlaintext
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
-from reconciler.domain.identity.registration import RegistrationFacts, TokenFacts
+from reconciler.domain.identity.registration import RegistrationFacts, RepeatDetail, TokenFacts
 from reconciler.domain.identity.registration_body import RegistrationBody, RegistrationRequest
 
 
@@ -25,7 +24,7 @@ class StoreUnavailableError(Exception):
 
 
 class AllocationLostError(Exception):
-    """Somebody else took the address, or held the locks for too long; try again."""
+    """Somebody else was faster, or held the locks for too long; judging anew helps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,19 +42,17 @@ class NewNode:
     Attributes:
         id: UUIDv7.
         token: The token it consumes, as judged.
-        mesh_ip: The address it gets, as judged.
         nsk_digest: SHA-256 of its secret key; the key itself is never stored.
     """
 
     id: ids.NodeID
     token: TokenFacts
-    mesh_ip: str
     nsk_digest: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A live node of a Domain, as its peers see it."""
+    """A live node of a Project, as its peers see it."""
 
     node_id: ids.NodeID
     mesh_ip: str
@@ -71,7 +68,8 @@ class MeshView:
         signing_key_id: Names the key that signs the Domain's messages.
         signing_public_key: That key, 32 raw bytes.
         mesh_ip: The node's own address.
-        peers: Every other live node, in the order of their ids.
+        peers: Every other live node of its Project, in the order of their ids; who
+            registers at the same moment may be missing, and shows in the next state.
     """
 
     cidr: str
@@ -83,31 +81,58 @@ class MeshView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCredential:
-    """What a node's bearer is checked against."""
+    """What a node's bearer is checked against.
+
+    Attributes:
+        nsk_digest: SHA-256 of its key.
+        previous_nsk_digest: SHA-256 of the key that a readmission replaced; None when
+            none was.
+        deregistered: Whether it left the mesh.
+    """
 
     node_id: ids.NodeID
     nsk_digest: bytes
     deregistered: bool
+    previous_nsk_digest: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRow:
-    """A Project as it is stored."""
+class NodeState:
+    """What a node pulls.
 
-    id: ids.ProjectID
-    name: str
-    namespace: str
+    Attributes:
+        peers: Every other live node of its Project, in the order of their ids.
+        never_reported: Whether this is the node's first authenticated call.
+        last_heartbeat_at: None before its first heartbeat.
+        changed_at: When a node of its Project last came or left, itself included.
+        now: The store's clock.
+    """
+
+    peers: tuple[Peer, ...]
+    never_reported: bool
+    last_heartbeat_at: datetime | None
+    changed_at: datetime
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeniedRegistration:
-    """One denial for the audit: ids and a code, never a value of the request."""
+    """One denial for the audit: ids and codes, never a value of the request.
+
+    Attributes:
+        project_id: The Project that the request named; None when it named none.
+        token_id: The token it carried; None for one that is not stored.
+        node_id: The node that the token registered before, if any.
+        detail: What tells an honest repetition from a stolen token; None elsewhere.
+    """
 
     code: str
     status: int
     remote_address: str
     project_id: ids.ProjectID | None = None
     token_id: ids.BootstrapTokenID | None = None
+    node_id: ids.NodeID | None = None
+    detail: RepeatDetail | None = None
 
 
 class SecretSource(Protocol):
@@ -131,57 +156,67 @@ class SecretSource(Protocol):
         ...
 
 
-class RegistrationTransaction(Protocol):
-    """One registration; everything in it commits together or not at all."""
+class RegistrationUnit(Protocol):
+    """One registration: read, judge, then write all of it or nothing.
+
+    Nothing is locked between reading and writing. A write that finds something else than
+    what was judged changes nothing and says so; then the request is judged anew.
+    """
 
     async def facts(self, request: RegistrationRequest) -> RegistrationFacts:
-        """Read what is stored about a request, and lock it until the end.
+        """Read what is stored about a request, by the store's clock.
 
-        Locks in this order: the resource, the token, the Domain. So two registrations of
-        one resource, or a registration and an accepted deletion, never interleave.
-
-        Raises:
-            AllocationLostError: A lock was not had in time.
+        An unknown token costs the same statement as a known one.
         """
         ...
 
-    async def admit(self, request: RegistrationRequest, node: NewNode) -> None:
-        """Consume the token, revoke its siblings, and store node and nonce.
+    async def admit(self, request: RegistrationRequest, node: NewNode) -> MeshView:
+        """Consume the token, revoke its siblings, store node, nonce and event: one transaction.
 
         A node that an earlier generation of the same resource registered leaves the mesh:
         its substrate is gone, or no later generation would exist.
 
+        Returns:
+            What the node learns of its Domain, and the address it got.
+
         Raises:
-            AllocationLostError: The address was taken meanwhile.
+            AllocationLostError: The token is no longer live, the resource's deletion was
+                requested, nonce or key was taken, or no address was to be had meanwhile.
         """
         ...
 
-    async def readmit(self, node_id: ids.NodeID, *, nsk_digest: bytes) -> None:
-        """Replace the key of a node that never reported."""
+    async def readmit(
+        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes
+    ) -> MeshView:
+        """Replace the key of a node that never reported, and remember the former one.
+
+        Returns:
+            What the node learns of its Domain.
+
+        Raises:
+            AllocationLostError: It reported or left meanwhile.
+        """
         ...
 
-    async def mesh(self, domain_id: UUID, *, node_id: ids.NodeID) -> MeshView:
-        """Return what a node of this transaction learns of its Domain."""
+    async def record_denial(self, denial: DeniedRegistration) -> None:
+        """Append a denial to the audit."""
         ...
 
 
 class EnrolmentStore(Protocol):
     """The durable side of enrolment."""
 
-    def registration(self) -> AbstractAsyncContextManager[RegistrationTransaction]:
-        """Open one transaction; it commits at a clean end and rolls back on an error.
+    def registration(self) -> AbstractAsyncContextManager[RegistrationUnit]:
+        """Open one registration.
 
         Raises:
             StoreUnavailableError: The store cannot be reached.
+            AllocationLostError: As its methods.
         """
         ...
 
-    async def find_project(self, token_digest: bytes) -> ids.ProjectID | None:
-        """Return the Project that a token was minted for, or None for an unknown token."""
-        ...
-
     async def record_denial(self, denial: DeniedRegistration) -> None:
-        """Append a denial to the audit."""
+        """Append a denial outside a registration."""
         ...
 
     async def find_credential(self, node_id: ids.NodeID) -> NodeCredential | None:
@@ -191,10 +226,20 @@ class EnrolmentStore(Protocol):
     async def record_heartbeat(
         self, node_id: ids.NodeID, *, binary_version: str
     ) -> datetime | None:
-        """Note that a node is alive.
+        """Note that a node is alive; it has reported then.
 
         Returns:
             When, by the store's clock; None when the node left the mesh meanwhile.
+        """
+        ...
+
+    async def read_state(self, node_id: ids.NodeID) -> NodeState | None:
+        """Return what a node pulls, and note that it reported.
+
+        Returns:
+            None when the node left the mesh meanwhile.
+
+        Idempotency: only the first call of a node writes.
         """
         ...
 
@@ -222,13 +267,23 @@ class NodeService(Protocol):
         ...
 
     async def authenticate(
-        self, credential: str | None, *, path_node: ids.NodeID | None
+        self, credential: str | None, *, path_node: ids.NodeID | None = None, any_node: bool = False
     ) -> ids.NodeID | Denial:
-        """Return the node that a bearer proves, or why it proves none."""
+        """Return the node that a bearer proves, or why it proves none.
+
+        Args:
+            credential: The bearer's text; None when the request has none.
+            path_node: The node that the path names; None for what is no UUID.
+            any_node: The path names no node: every live one may ask.
+        """
         ...
 
     async def heartbeat(self, node_id: ids.NodeID, body: HeartbeatBody) -> datetime | Denial:
         """Note that an authenticated node is alive; when, by the store's clock."""
+        ...
+
+    async def state(self, node_id: ids.NodeID) -> NodeState | Denial:
+        """Return what an authenticated node pulls; the call counts as a report."""
         ...
 
 
@@ -240,57 +295,5 @@ class Budget(Protocol):
 
         Returns:
             None when it was there; else the whole seconds after which it will be.
-        """
-        ...
-
-
-class TenancyRepository(Protocol):
-    """Domains, Projects, clusters and who is placed where."""
-
-    async def ensure_domain(self, name: str, mesh_cidr: str) -> UUID:
-        """Return a Domain's id; its first call mints id and signing key.
-
-        Raises:
-            InvalidInputError: The Domain exists with another range; nodes live in it.
-
-        Idempotency: a second call mints nothing.
-        """
-        ...
-
-    async def ensure_project(
-        self, project_id: ids.ProjectID | None, name: str, domain: str
-    ) -> ids.ProjectID:
-        """Return a Project's id; its first call stores the given one or mints one.
-
-        Raises:
-            InvalidInputError: No such Domain; or the Project, its id or its name exists
-                with another id, name or Domain.
-
-        Idempotency: a second call mints nothing.
-        """
-        ...
-
-    async def find_project(self, name: str) -> ProjectRow | None:
-        """Return a Project by name, or None."""
-        ...
-
-    async def ensure_cluster(self, slug: str, display_name: str) -> ids.ManagementClusterID:
-        """Return a cluster's id, which its slug determines; store it the first time."""
-        ...
-
-    async def assign_project(
-        self,
-        project_id: ids.ProjectID,
-        cluster_id: ids.ManagementClusterID,
-        *,
-        namespace: str,
-        phase: str,
-    ) -> None:
-        """Store where a Project lives and its namespace's phase.
-
-        Raises:
-            InvalidInputError: No such Project or cluster, or an unknown phase.
-
-        Idempotency: the last call stands.
         """
         ...

@@ -25,6 +25,8 @@ _BROKER: Final = "PLEXSPHERE_PROVISIONING_BROKER_"
 INTERVAL_MIN: Final = timedelta(milliseconds=100)
 """Below this a sweep would never rest."""
 INTERVAL_MAX: Final = timedelta(hours=24)
+DEADLINE_MIN: Final = timedelta(minutes=1)
+DEADLINE_MAX: Final = timedelta(hours=24)
 TOKEN_TTL_MIN: Final = timedelta(seconds=300)
 TOKEN_TTL_MAX: Final = timedelta(hours=24)
 """The issuer's window (contracts §3.5)."""
@@ -47,6 +49,9 @@ _Interval = Annotated[
 ]
 _TTL = Annotated[
     timedelta, parsing.between(TOKEN_TTL_MIN, TOKEN_TTL_MAX, "must lie between 300s and 24h")
+]
+_Deadline = Annotated[
+    timedelta, parsing.between(DEADLINE_MIN, DEADLINE_MAX, "must lie between 1m and 24h")
 ]
 _File = Annotated[Path, BeforeValidator(parsing.file)]
 _Slug = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -77,6 +82,11 @@ class Settings(BaseModel):
         default=timedelta(hours=1),
         alias=f"{_BROKER}TOKEN_TTL",
         description="A token's window; an hour covers a slow boot, and the window is renewed.",
+    )
+    registration_timeout: _Deadline = Field(
+        default=timedelta(minutes=15),
+        alias=f"{_BROKER}REGISTRATION_TIMEOUT",
+        description="How long a node may take once its substrate is ready; then its record stalls.",
     )
     token_env: Annotated[str, Field(max_length=32, pattern=r"^[a-z]+$")] = Field(
         default="prod",
@@ -147,6 +157,11 @@ class Settings(BaseModel):
         alias="PLEXSPHERE_LOG_LEVEL",
         description="How much is logged; never a body, a header or a token.",
     )
+    operator_audience: Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")] | None = Field(
+        default=None,
+        alias="PLEXSPHERE_OPERATOR_AUDIENCE",
+        description="Audience of operators' Kubernetes tokens; none: the API server's own.",
+    )
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
@@ -205,6 +220,7 @@ _FIELD_RULES: Final = {
     "PLEXSPHERE_PROVISIONING_BROKER_DOCUMENT_FORM": "must be plexd or seed",
     "PLEXSPHERE_MANAGEMENT_CLUSTER": "must be kebab-case of at most 63 characters",
     "PLEXSPHERE_LOG_LEVEL": "must be debug, info, warning or error",
+    "PLEXSPHERE_OPERATOR_AUDIENCE": "must be at most 256 characters without spaces",
 }
 
 

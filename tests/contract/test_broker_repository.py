@@ -11,7 +11,7 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract.record import SubstrateReference
-from function.contract.strategy import Phase
+from function.contract.strategy import BootstrapState, Phase
 from reconciler.domain.broker import audit, events, ids
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
@@ -358,6 +358,28 @@ class TestUpdating:
             events.EventType.READY,
         ]
         assert [item.aggregate_sequence for item in stored] == [1, 2, 3]
+
+    async def test_since_when_a_node_is_waited_for_is_kept(self, world: World) -> None:
+        resource = await world.resource()
+        assert resource.enrolling_since is None
+
+        waiting = await world.repository.update(resource.enter(Phase.ENROLLING, LATER))
+        ready = await world.repository.update(waiting.enter(Phase.READY, LATER))
+        again = await world.repository.update(ready.enter(Phase.PENDING, LATER))
+
+        since = [item.enrolling_since for item in (waiting, ready, again)]
+        assert since == [LATER, LATER, None]
+        assert await world.repository.get(resource.id) == again
+
+    async def test_a_deletion_request_ends_the_tokens(self, world: World) -> None:
+        resource = await world.resource()
+        first, second = await world.token(resource, 1), await world.token(resource, 2)
+        other = await world.token(await world.resource("other"))
+
+        await world.repository.record_deletion_intent(resource.request_deletion(LATER))
+
+        states = [await world.issuer.state(token.id) for token in (first, second, other)]
+        assert states == [BootstrapState.REVOKED, BootstrapState.REVOKED, BootstrapState.ISSUED]
 
     async def test_a_change_read_before_a_deletion_request_loses(self, world: World) -> None:
         resource = await world.resource()

@@ -34,7 +34,7 @@ async def _registered(
 
 async def _report(world: World, registered: Registered) -> datetime | Denial:
     body = HeartbeatBody(
-        client_now=datetime.now(UTC), binary_checksum="sum", binary_version="v0.8.0"
+        client_now=datetime.now(UTC), binary_checksum="0" * 64, binary_version="v0.8.0"
     )
     return await world.enrolment.heartbeat(registered.node_id, body)
 
@@ -121,7 +121,7 @@ class TestLostReply:
         assert second.mesh == first.mesh
         old = await world.enrolment.authenticate(_bearer(first), path_node=first.node_id)
         assert isinstance(old, Denial)
-        assert old.code == "nsk_invalid"
+        assert old.code == "nsk_revoked"
         assert (
             await world.enrolment.authenticate(_bearer(second), path_node=first.node_id)
             == first.node_id
@@ -251,7 +251,7 @@ DENIALS: list[tuple[Case, int, str]] = [
     (_foreign, 403, "project_mismatch"),
     (_collision, 403, "nonce_collision"),
     (_wrong_handle, 404, "resource_not_found"),
-    (_deleting, 404, "resource_not_found"),
+    (_deleting, 403, "token_revoked"),
     (_full, 503, "pool_exhausted"),
 ]
 

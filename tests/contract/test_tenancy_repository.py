@@ -1,4 +1,4 @@
-"""What `ports.identity.TenancyRepository` promises."""
+"""What `ports.tenancy.TenancyRepository` promises."""
 
 from __future__ import annotations
 

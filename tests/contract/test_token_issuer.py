@@ -170,3 +170,40 @@ async def test_no_two_tokens_are_alike(world: World) -> None:
     issued = [await world.token(resource, item) for item in range(1, 21)]
 
     assert len({token_text.digest(item.plaintext) for item in issued}) == 20
+
+
+async def test_the_life_of_a_resource_is_told_newest_first(world: World) -> None:
+    resource, other = await world.resource("a"), await world.resource("b")
+    first = await world.token(resource, 1)
+    await world.backdoor.age(first.id, timedelta(minutes=10))
+    await world.token(resource, 2)
+    await world.token(other)
+
+    life = await world.issuer.life(resource.id)
+
+    assert [one.number for one in life.generations] == [2, 1]
+    assert life.state is BootstrapState.ISSUED
+    assert not life.rested
+    aged = life.now - life.generations[1].issued_at
+    assert timedelta(minutes=10) <= aged < timedelta(minutes=11)
+
+
+async def test_a_node_that_comes_with_the_earlier_token_consumed_them(world: World) -> None:
+    resource = await world.resource()
+    first = await world.token(resource, 1)
+    second = await world.token(resource, 2)
+
+    await world.register(resource, first)
+
+    life = await world.issuer.life(resource.id)
+    assert await world.issuer.state(second.id) is BootstrapState.REVOKED
+    assert life.state is BootstrapState.CONSUMED
+    assert life.drops_secrets
+
+
+async def test_a_resource_without_tokens_has_an_empty_life(world: World) -> None:
+    life = await world.issuer.life(aggregate().id)
+
+    assert life.generations == ()
+    assert life.state is BootstrapState.NONE
+    assert life.rested

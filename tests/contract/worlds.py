@@ -32,6 +32,7 @@ from reconciler.domain.broker.resource import (
     RecordIdentity,
 )
 from reconciler.domain.identity.denial import Denial
+from reconciler.domain.identity.registration import RepeatDetail
 from reconciler.domain.identity.registration_body import RegistrationBody
 from reconciler.ports.broker import (
     BrokerRepository,
@@ -44,8 +45,8 @@ from reconciler.ports.identity import (
     DeniedRegistration,
     EnrolmentStore,
     Registered,
-    TenancyRepository,
 )
+from reconciler.ports.tenancy import TenancyRepository
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import (
@@ -132,6 +133,12 @@ class World:
         """Store an aggregate of its own."""
         return await self.repository.create(aggregate(name, **changes))
 
+    async def neighbour(self, name: str) -> ProvisionedResource:
+        """Store an aggregate of another Project in the same Domain."""
+        project = await self.tenancy.ensure_project(None, "neighbour", "acme")
+        key = replace(samples.resource().key, project_id=project, name=name)
+        return await self.resource(name, project_id=project, key=key)
+
     async def token(self, resource: ProvisionedResource, generation: int = 1) -> IssuedToken:
         """Issue a token."""
         return await self.issuer.issue(resource, generation=generation, ttl=HOUR)
@@ -182,7 +189,7 @@ class _MemoryBackdoor:
         self._store = store
 
     async def events(self, resource: UUID) -> Sequence[StoredEvent]:
-        return self._store.events.get(resource, [])
+        return self._store.events.get(resource, []) or self._store.node_events.get(resource, [])
 
     async def audit(self, resource: UUID) -> Sequence[AuditRow]:
         return [row for row in self._store.audit if row.provisioned_resource_id == resource]
@@ -242,6 +249,8 @@ class _PostgresBackdoor:
                 remote_address=row["remote_address"],
                 project_id=row["project_id"],
                 token_id=row["bootstrap_token_id"],
+                node_id=row["node_id"],
+                detail=None if row["detail"] is None else RepeatDetail(row["detail"]),
             )
             for row in rows
         ]

@@ -102,6 +102,7 @@ class InMemoryBrokerRepository:
             generation=resource.generation,
             updated_at=resource.updated_at,
             force_released_at=stored.force_released_at or resource.force_released_at,
+            enrolling_since=resource.enrolling_since,
             version=stored.version + 1,
         )
         self.store.resources[resource.id] = changed
@@ -137,5 +138,8 @@ class InMemoryBrokerRepository:
             version=stored.version + 1,
         )
         self.store.resources[resource.id] = requested
+        for row in self.store.tokens.values():
+            if row.resource_id == resource.id and not row.spent:
+                row.revoked_at = at
         self.store.append_once(resource.id, events.deleting(requested), at)
         return requested

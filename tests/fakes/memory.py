@@ -17,7 +17,8 @@ from reconciler.domain.broker.audit import AuditAction, AuditEntry
 from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.shared_hold import SharedHold
-from reconciler.ports.identity import DeniedRegistration, ProjectRow, SigningKey
+from reconciler.ports.identity import DeniedRegistration, SigningKey
+from reconciler.ports.tenancy import ProjectRow
 
 
 class FrozenClock:
@@ -102,6 +103,14 @@ class NodeRow:
     registered_at: datetime
     last_heartbeat_at: datetime | None = None
     deregistered_at: datetime | None = None
+    reported_at: datetime | None = None
+    previous_nsk_digest: bytes | None = None
+    readmitted: int = 0
+
+    @property
+    def reported(self) -> bool:
+        """Tell whether it ever made an authenticated call."""
+        return self.reported_at is not None or self.last_heartbeat_at is not None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,6 +145,7 @@ class MemoryStore:
     tokens: dict[ids.BootstrapTokenID, TokenRow] = field(default_factory=dict)
     nodes: dict[ids.NodeID, NodeRow] = field(default_factory=dict)
     nonces: dict[tuple[ids.ProjectID, bytes], ids.BootstrapTokenID] = field(default_factory=dict)
+    node_events: dict[UUID, list[StoredEvent]] = field(default_factory=dict)
     denials: list[DeniedRegistration] = field(default_factory=list)
     audit: list[AuditRow] = field(default_factory=list)
     holds: dict[tuple[ids.ManagementClusterID, SharedHold], SharedHold] = field(

@@ -1,25 +1,31 @@
 """A bound listener: address, TLS, limits on slow clients.
 
-Belongs here: starting and stopping. Not here: routes.
+Belongs here: starting and stopping. Not here: routes, accepting (`connections`), renewing a
+certificate (`certificate`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
-import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
+from reconciler.adapters.http.certificate import RenewedCertificate
+from reconciler.adapters.http.connections import accepting
+
 IDLE_TIMEOUT_S: Final = 15.0
 """Longest wait for a request's headers, on a new connection and between two requests."""
 SHUTDOWN_TIMEOUT_S: Final = 5.0
 """Longest wait for requests in flight at the end: a registration takes milliseconds."""
+LINGERING_S: Final = 1.0
+"""How long the rest of a body is waited for after the answer, so that the client may read it."""
 HEADER_MAX_BYTES: Final = 8190
 
 
@@ -83,11 +89,12 @@ async def listening(
     if tls is None and not address.is_loopback:
         message = f"cannot listen on {address.host}: TLS is required off loopback"
         raise ListenerError(message)
-    context = None if tls is None else _context(tls)
+    certificate = None if tls is None else _certificate(tls)
     runner = web.AppRunner(
         app,
         access_log=None,
         keepalive_timeout=IDLE_TIMEOUT_S,
+        lingering_time=LINGERING_S,
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         handle_signals=False,
         auto_decompress=False,
@@ -96,26 +103,40 @@ async def listening(
         max_field_size=HEADER_MAX_BYTES,
     )
     await runner.setup()
+    renewal = None if certificate is None else asyncio.create_task(certificate.watch())
     try:
-        site = web.TCPSite(runner, address.host, address.port, ssl_context=context)
-        try:
-            await site.start()
-        except OSError as error:
-            message = f"cannot listen on {address.host}:{address.port}: {error.strerror}"
-            raise ListenerError(message) from error
-        port = runner.addresses[0][1]
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        yield f"{'http' if context is None else 'https'}://{host}:{port}"
+        async with _accepting(runner, address, certificate) as port:
+            host = f"[{address.host}]" if ":" in address.host else address.host
+            yield f"{'http' if certificate is None else 'https'}://{host}:{port}"
     finally:
+        if renewal is not None:
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
         await runner.cleanup()
 
 
-def _context(tls: TLSFiles) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+@asynccontextmanager
+async def _accepting(
+    runner: web.AppRunner, address: Address, certificate: RenewedCertificate | None
+) -> AsyncIterator[int]:
+    if runner.server is None:
+        message = "cannot listen: the application is not set up"
+        raise ListenerError(message)
+    context = None if certificate is None else certificate.context
+    async with AsyncExitStack() as stack:
+        try:
+            port = await stack.enter_async_context(
+                accepting(runner.server, address.host, address.port, context=context)
+            )
+        except OSError as error:
+            message = f"cannot listen on {address.host}:{address.port}: {error.strerror}"
+            raise ListenerError(message) from error
+        yield port
+
+
+def _certificate(tls: TLSFiles) -> RenewedCertificate:
     try:
-        context.load_cert_chain(tls.certificate, tls.key)
-    except (OSError, ssl.SSLError) as error:
+        return RenewedCertificate(tls.certificate, tls.key)
+    except (OSError, ValueError) as error:
         message = "cannot load TLS files: certificate and key must be a PEM pair"
         raise ListenerError(message) from error
-    return context

@@ -21,10 +21,13 @@ from reconciler.domain.identity.denial import Denial
 REQUEST_TIMEOUT_S: Final = 20.0
 """Longest request, its body's arrival included: three tries of a registration fit."""
 
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "DELETE"})
+"""What is logged by name; any other word is the client's own."""
+
 _log = logging.getLogger(__name__)
 
-_FAILED: Final = Denial(status=500, code="", detail="the request failed; its instance is logged")
-_SLOW: Final = Denial(status=503, code="", detail="the request took too long", retry_after_s=1)
+FAILED: Final = Denial(status=500, code="", detail="the request failed; its instance is logged")
+SLOW: Final = Denial(status=503, code="", detail="the request took too long", retry_after_s=1)
 
 
 @web.middleware
@@ -48,10 +51,10 @@ async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
     except TimeoutError:
-        response = respond(request, _SLOW)
+        response = respond(request, SLOW)
     except Exception:  # noqa: BLE001 - the documented edge
         _log.exception("request_failed request_id=%s", request[REQUEST_ID])
-        response = respond(request, _FAILED)
+        response = respond(request, FAILED)
     _log_request(request, response.status, code, time.monotonic() - started_s)
     return response
 
@@ -60,7 +63,7 @@ def _log_request(request: web.Request, status: int, code: str, duration_s: float
     resource = request.match_info.route.resource
     _log.info(
         "request_answered method=%s route=%s status=%d code=%s duration_ms=%.1f request_id=%s",
-        request.method if request.method in {"GET", "POST"} else "other",
+        request.method if request.method in _METHODS else "other",
         "unknown" if resource is None else resource.canonical,
         status,
         code or "-",

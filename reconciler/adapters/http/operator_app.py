@@ -1,6 +1,7 @@
-"""The listener for operators: is it alive, is it ready.
+"""The listener for operators: is it alive, is it ready, and the read API.
 
-Belongs here: health today, the read API later. Nothing secret is served here.
+Belongs here: health, which needs no credential and tells nothing else, and what is put
+together. Not here: the API's routes (`operator_api`). Nothing secret is served here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from aiohttp import web
 
 from reconciler.adapters.http.decoding import BODY_MAX_BYTES
 from reconciler.adapters.http.middleware import answer
+from reconciler.adapters.http.operator_api import OperatorAPI
 
 PROBE_TIMEOUT_S: Final = 3.0
 """Longest probe: below the ten seconds that a kubelet usually waits."""
@@ -24,11 +26,12 @@ Probe = Callable[[], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 
-def operator_app(probes: Mapping[str, Probe]) -> web.Application:
+def operator_app(probes: Mapping[str, Probe], api: OperatorAPI) -> web.Application:
     """Build the operator listener's application.
 
     Args:
         probes: Name of each dependency and how to ask it; all are asked at once.
+        api: What needs a credential.
     """
     app = web.Application(middlewares=[answer], client_max_size=BODY_MAX_BYTES)
 
@@ -46,6 +49,7 @@ def operator_app(probes: Mapping[str, Probe]) -> web.Application:
 
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
+    api.add_to(app.router)
     return app
 
 

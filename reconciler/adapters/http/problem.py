@@ -2,20 +2,38 @@
 
 Belongs here: the one shape of an error. Not here: which error. Every problem has the five
 members of the contract and, where the contract has one, a code; `instance` names the one
-request and is also in the log. Source: RFC 9457; contracts §1.3.
+request, as do the header `X-Correlation-Id` and the log. Source: RFC 9457; contracts §1.3.
 """
 
 from __future__ import annotations
 
-import json
 from http import HTTPStatus
-from typing import Any
+from typing import Final
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
 
 from reconciler.domain.identity.denial import Denial
 
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+CONTENT_TYPE: Final = "application/problem+json"
+CORRELATION: Final = "X-Correlation-Id"
+"""Names the request on every error; plexd quotes it."""
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str = Field(description="A URN that ends in the code; about:blank without one.")
+    title: str = Field(description="The status in words.")
+    status: int
+    detail: str = Field(description="One sentence; names fields, never a value.")
+    instance: str = Field(description="Names this one request.")
+    code: str = Field(
+        "", exclude_if=lambda code: not code, description="Absent where the contract has none."
+    )
 
 
 class ProblemError(Exception):
@@ -38,23 +56,23 @@ def refuse(status: int, detail: str, *, code: str = "") -> ProblemError:
 def respond(request: web.Request, problem: Denial) -> web.Response:
     """Return a problem's response, with `Retry-After` in whole seconds where there is one."""
     status = HTTPStatus(problem.status)
-    members: dict[str, Any] = {
-        "type": f"urn:plexsphere:problem:{problem.code}" if problem.code else "about:blank",
-        "title": status.phrase,
-        "status": status.value,
-        "detail": problem.detail,
-        "instance": f"urn:uuid:{request[REQUEST_ID]}",
-    }
-    if problem.code:
-        members["code"] = problem.code
-    headers = {"Cache-Control": "no-store"}
+    code = problem.code if problem.told else ""
+    document = Problem(
+        type=f"urn:plexsphere:problem:{code}" if code else "about:blank",
+        title=status.phrase,
+        status=status.value,
+        detail=problem.detail,
+        instance=f"urn:uuid:{request[REQUEST_ID]}",
+        code=code,
+    )
+    headers = {"Cache-Control": "no-store", CORRELATION: request[REQUEST_ID]}
     if problem.retry_after_s is not None:
         headers["Retry-After"] = str(problem.retry_after_s)
     if status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     return web.Response(
         status=status.value,
-        body=json.dumps(members).encode(),
-        content_type="application/problem+json",
+        body=document.model_dump_json().encode(),
+        content_type=CONTENT_TYPE,
         headers=headers,
     )

@@ -1,11 +1,12 @@
 """How often one address, or one Project, may ask.
 
-Belongs here: token buckets in bounded memory. Not here: what a refusal looks like. Of one
-process: several replicas together allow a multiple.
+Belongs here: token buckets in bounded memory, and whose bucket an address spends from. Not
+here: what a refusal looks like. Of one process: several replicas together allow a multiple.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,6 +15,27 @@ from typing import Final
 
 KEYS_MAX: Final = 10_000
 """Keys remembered at once, about two megabytes; the longest unused is forgotten first."""
+
+
+IPV6_PREFIX: Final = 64
+"""What one customer gets: within it, addresses cost nothing (RFC 6177, RFC 4291 §2.5.4)."""
+
+
+def address_key(address: str | None) -> str:
+    """Return whose budget an address spends: IPv4 its own, IPv6 that of its /64.
+
+    Args:
+        address: As the socket names it; None when it has none.
+    """
+    try:
+        parsed = ipaddress.ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, IPV6_PREFIX), strict=False))
 
 
 @dataclass(slots=True)

@@ -26,7 +26,8 @@ COLUMNS: LiteralString = (
     "id, resource_id, project_id, blueprint_version_id, cloud_credential_id, "
     "management_cluster_id, status, xr_name, namespace, xr_group, xr_kind, owner_name, "
     "resource, record_name, record_uid, accepted, protected, created_at, updated_at, "
-    "bootstrap_token_id, generation, version, deletion_requested_at, force_released_at"
+    "bootstrap_token_id, generation, version, deletion_requested_at, force_released_at, "
+    "enrolling_since"
 )
 """Every column, in the order of `values`."""
 
@@ -59,6 +60,7 @@ def values(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.version,
         resource.deletion_requested_at,
         resource.force_released_at,
+        resource.enrolling_since,
     )
 
 
@@ -111,6 +113,7 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
         version=row["version"],
         deletion_requested_at=row["deletion_requested_at"],
         force_released_at=row["force_released_at"],
+        enrolling_since=row["enrolling_since"],
     )
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from function.contract import record
 from reconciler.adapters.postgres import audit as audits
-from reconciler.adapters.postgres import claims, outbox
+from reconciler.adapters.postgres import claims, outbox, token_issuer
 from reconciler.adapters.postgres.aggregate_rows import COLUMNS, hydrate, protected, values
 from reconciler.adapters.postgres.classify import translated
 from reconciler.domain.broker import events, ids
@@ -38,7 +38,7 @@ _CREATE_ATTEMPTS: Final = 3
 _INSERT: LiteralString = f"""
 INSERT INTO plexsphere.provisioned_resources ({COLUMNS})
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23, $24)
+        $20, $21, $22, $23, $24, $25)
 ON CONFLICT (project_id, namespace, xr_group, xr_kind, owner_name, resource)
     WHERE deletion_requested_at IS NULL DO NOTHING
 RETURNING {COLUMNS}
@@ -83,7 +83,8 @@ _UPDATE: LiteralString = f"""
 UPDATE plexsphere.provisioned_resources
 SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $7,
     bootstrap_token_id = $8, generation = $9, updated_at = $10,
-    force_released_at = coalesce(force_released_at, $11), version = version + 1
+    force_released_at = coalesce(force_released_at, $11), enrolling_since = $12,
+    version = version + 1
 WHERE id = $1 AND version = $2
 RETURNING {COLUMNS}
 """
@@ -189,7 +190,7 @@ class PostgresBrokerRepository:
                 return hydrate(row)
 
     async def record_deletion_intent(self, resource: ProvisionedResource) -> ProvisionedResource:
-        """Commit an accepted deletion request with its Deleting event."""
+        """Commit an accepted deletion request: its Deleting event, the end of its tokens."""
         requested_at = resource.deletion_requested_at
         if requested_at is None:
             message = "cannot record deletion intent: deletion_requested_at must be set"
@@ -206,6 +207,7 @@ class PostgresBrokerRepository:
                     _REQUEST_DELETION, resource.id, resource.phase.value, requested_at
                 )
                 requested = hydrate(row)
+                await connection.execute(token_issuer.REVOKE, resource.id)
                 await outbox.append_once(
                     connection,
                     aggregate_id=resource.id,
@@ -243,6 +245,7 @@ def _change(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.generation,
         resource.updated_at,
         resource.force_released_at,
+        resource.enrolling_since,
     )
 
 

@@ -43,7 +43,15 @@ _PLACEMENT: Final = frozenset(
         "shared_holds_management_cluster_id_fkey",
     }
 )
-_ADDRESS: Final = "nodes_mesh_ip_live"
+_TAKEN: Final = frozenset(
+    {
+        "nodes_mesh_ip_live",
+        "nodes_public_key_live",
+        "nodes_resource_live",
+        "registration_nonces_pkey",
+    }
+)
+"""What two registrations may want at once; the later one is judged anew."""
 
 
 @contextmanager
@@ -56,7 +64,7 @@ def translated(attempt: str) -> Iterator[None]:
     Raises:
         AssignmentNotFoundError: A Project or cluster that a row refers to is not stored.
         InvalidInputError: A CHECK or another reference refuses a row.
-        AllocationLostError: A lock or an address was lost to somebody else.
+        AllocationLostError: A lock, an address, a key or a nonce was lost to somebody else.
         StoreUnavailableError: The server cannot be reached now.
     """
     try:
@@ -71,8 +79,8 @@ def translated(attempt: str) -> Iterator[None]:
         message = f"cannot {attempt}: {error.constraint_name} refuses the row"
         raise InvalidInputError(message) from error
     except asyncpg.UniqueViolationError as error:
-        if error.constraint_name == _ADDRESS:
-            message = f"cannot {attempt}: the address was taken meanwhile"
+        if error.constraint_name in _TAKEN:
+            message = f"cannot {attempt}: {error.constraint_name} was taken meanwhile"
             raise AllocationLostError(message) from error
         error.add_note(f"attempted: {attempt}")
         raise

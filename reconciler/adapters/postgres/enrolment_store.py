@@ -1,7 +1,7 @@
 """Enrolment's durable side on Postgres.
 
-Belongs here: where a registration's transaction begins and ends, the audit, bearers and
-heartbeats. Not here: the statements of a registration (`registration_transaction`).
+Belongs here: where a registration's connection comes from, bearers, heartbeats and
+what nodes pull. Not here: the statements of a registration (`registration_transaction`).
 """
 
 from __future__ import annotations
@@ -10,51 +10,56 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final, LiteralString
-from uuid import UUID
 
 import asyncpg
 
+from reconciler.adapters.postgres import enrolment_audit
 from reconciler.adapters.postgres.classify import translated
-from reconciler.adapters.postgres.registration_transaction import PostgresRegistration
+from reconciler.adapters.postgres.registration_transaction import PostgresRegistration, peers
 from reconciler.domain.broker import ids
 from reconciler.ports.identity import (
     DeniedRegistration,
     NodeCredential,
-    RegistrationTransaction,
+    NodeState,
+    RegistrationUnit,
 )
-
-DENIALS_MAX: Final = 100_000
-"""Newest denials that are kept: anybody can cause one, and ten megabytes hold them."""
 
 LOCK_WAIT: Final = timedelta(seconds=3)
 """Longest wait for a lock: thrice of it is still below a request's deadline."""
-
-_LIMIT_WAIT: LiteralString = "SELECT set_config('lock_timeout', $1, true)"
-
-_PROJECT_OF: LiteralString = """
-SELECT project_id FROM plexsphere.bootstrap_tokens WHERE token_hash = $1
-"""
-
-_RECORD_DENIAL: LiteralString = """
-INSERT INTO plexsphere.enrolment_audit
-    (code, status, bootstrap_token_id, project_id, remote_address)
-VALUES ($1, $2, $3, $4, $5)
-RETURNING sequence
-"""
-
-_PRUNE_DENIALS: LiteralString = """
-DELETE FROM plexsphere.enrolment_audit WHERE sequence <= $1
-"""
+CONNECTION_WAIT_S: Final = 3.0
+"""Longest wait for a connection: a 503 that says when to come again beats a late one."""
 
 _CREDENTIAL: LiteralString = """
-SELECT id, nsk_hash, deregistered_at IS NOT NULL AS deregistered
+SELECT nsk_hash, previous_nsk_hash, deregistered_at IS NOT NULL AS deregistered
 FROM plexsphere.nodes WHERE id = $1
 """
 
 _HEARTBEAT: LiteralString = """
-UPDATE plexsphere.nodes SET last_heartbeat_at = now(), binary_version = $2
+UPDATE plexsphere.nodes
+SET last_heartbeat_at = now(), binary_version = $2, reported_at = coalesce(reported_at, now())
 WHERE id = $1 AND deregistered_at IS NULL
 RETURNING last_heartbeat_at
+"""
+
+# Every part sees what was before the update: whether this is the first call, too.
+_STATE: LiteralString = """
+WITH reported AS (
+    UPDATE plexsphere.nodes SET reported_at = now()
+    WHERE id = $1 AND reported_at IS NULL AND deregistered_at IS NULL
+)
+SELECT node.last_heartbeat_at, now() AS now,
+       coalesce(node.reported_at, node.last_heartbeat_at) IS NULL AS never_reported, mesh.*
+FROM plexsphere.nodes AS node, LATERAL (
+    SELECT max(coalesce(deregistered_at, registered_at)) AS changed_at,
+           array_agg(id ORDER BY id) FILTER (WHERE peer) AS ids,
+           array_agg(host(mesh_ip) ORDER BY id) FILTER (WHERE peer) AS addresses,
+           array_agg(public_key ORDER BY id) FILTER (WHERE peer) AS keys
+    FROM (
+        SELECT *, deregistered_at IS NULL AND id <> node.id AS peer
+        FROM plexsphere.nodes WHERE project_id = node.project_id
+    ) AS member
+) AS mesh
+WHERE node.id = $1 AND node.deregistered_at IS NULL
 """
 
 
@@ -68,30 +73,20 @@ class PostgresEnrolmentStore:
 
     def __init__(self, pool: asyncpg.Pool, *, lock_wait: timedelta = LOCK_WAIT) -> None:
         self._pool = pool
-        self._lock_wait_ms = max(1, lock_wait // timedelta(milliseconds=1))
+        lock_wait_ms = max(1, lock_wait // timedelta(milliseconds=1))
+        self._lock_wait_ms = lock_wait_ms
 
     @asynccontextmanager
-    async def registration(self) -> AsyncIterator[RegistrationTransaction]:
-        """Open one transaction; it commits at a clean end and rolls back on an error."""
+    async def registration(self) -> AsyncIterator[RegistrationUnit]:
+        """Lend a connection for one registration."""
         with translated("register node"):
-            async with self._pool.acquire() as connection, connection.transaction():
-                await connection.execute(_LIMIT_WAIT, f"{self._lock_wait_ms}ms")
-                yield PostgresRegistration(connection)
-
-    async def find_project(self, token_digest: bytes) -> ids.ProjectID | None:
-        """Return the Project that a token was minted for, or None for an unknown token."""
-        with translated("find token"):
-            project = await self._pool.fetchval(_PROJECT_OF, token_digest)
-        return None if project is None else ids.ProjectID(UUID(int=project.int))
+            async with self._pool.acquire(timeout=CONNECTION_WAIT_S) as connection:
+                yield PostgresRegistration(connection, lock_wait_ms=self._lock_wait_ms)
 
     async def record_denial(self, denial: DeniedRegistration) -> None:
-        """Append a denial to the audit, and forget what is older than the newest 100,000."""
+        """Append a denial outside a registration."""
         with translated("record denial"):
-            sequence = await self._pool.fetchval(
-                _RECORD_DENIAL, denial.code, denial.status, denial.token_id, denial.project_id,
-                denial.remote_address,
-            )  # fmt: skip
-            await self._pool.execute(_PRUNE_DENIALS, sequence - DENIALS_MAX)
+            await enrolment_audit.append(self._pool, denial)
 
     async def find_credential(self, node_id: ids.NodeID) -> NodeCredential | None:
         """Return what a node's bearer is checked against, or None for an unknown node."""
@@ -100,7 +95,10 @@ class PostgresEnrolmentStore:
         if row is None:
             return None
         return NodeCredential(
-            node_id=node_id, nsk_digest=row["nsk_hash"], deregistered=row["deregistered"]
+            node_id=node_id,
+            nsk_digest=row["nsk_hash"],
+            deregistered=row["deregistered"],
+            previous_nsk_digest=row["previous_nsk_hash"],
         )
 
     async def record_heartbeat(
@@ -110,3 +108,17 @@ class PostgresEnrolmentStore:
         with translated("record heartbeat"):
             at: datetime | None = await self._pool.fetchval(_HEARTBEAT, node_id, binary_version)
         return at
+
+    async def read_state(self, node_id: ids.NodeID) -> NodeState | None:
+        """Return what a node pulls, and note that it reported; None when it left."""
+        with translated("read node state"):
+            row = await self._pool.fetchrow(_STATE, node_id)
+        if row is None:
+            return None
+        return NodeState(
+            peers=peers(row["ids"], row["addresses"], row["keys"]),
+            never_reported=row["never_reported"],
+            last_heartbeat_at=row["last_heartbeat_at"],
+            changed_at=row["changed_at"],
+            now=row["now"],
+        )

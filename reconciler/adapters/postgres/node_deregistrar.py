@@ -11,6 +11,7 @@ from typing import LiteralString
 from uuid import UUID
 
 import asyncpg
+from uuid_utils.compat import uuid7
 
 from reconciler.adapters.postgres.classify import refused
 from reconciler.domain.broker import ids
@@ -24,10 +25,8 @@ WHERE token.id = $1
 FOR NO KEY UPDATE OF resource
 """
 
-_DEREGISTER: LiteralString = """
-UPDATE plexsphere.nodes
-SET deregistered_at = now()
-WHERE provisioned_resource_id = $1 AND deregistered_at IS NULL
+_TAKE_OUT: LiteralString = """
+SELECT plexsphere.take_out_node($1, $2)
 """
 
 _FIND: LiteralString = """
@@ -51,7 +50,7 @@ class PostgresNodeDeregistrar:
             async with self._pool.acquire() as connection, connection.transaction():
                 resource = await connection.fetchval(_LOCK, token)
                 if resource is not None:
-                    await connection.execute(_DEREGISTER, resource)
+                    await connection.execute(_TAKE_OUT, resource, uuid7())
 
     async def node_registered(self, token: ids.BootstrapTokenID) -> bool:
         """Tell whether a node of a token's resource is live in the mesh."""

@@ -70,6 +70,7 @@ async def open_pool(dsn: str, *, size_max: int = POOL_MAX) -> asyncpg.Pool:
         command_timeout=COMMAND_TIMEOUT_S,
         timeout=CONNECT_TIMEOUT_S,
         init=_prepare,
+        reset=_keep,
         server_settings={"application_name": "plexsphere-broker"},
     )
 
@@ -78,6 +79,12 @@ async def _prepare(connection: asyncpg.Connection) -> None:
     await connection.set_type_codec(
         "jsonb", encoder=_encode, decoder=json.loads, schema="pg_catalog"
     )
+
+
+async def _keep(_connection: asyncpg.Connection) -> None:
+    # The driver asks the server to forget listeners, session locks and settings after every
+    # use, one round trip each. We make none: locks and settings are a transaction's.
+    return
 
 
 def _encode(value: object) -> str:

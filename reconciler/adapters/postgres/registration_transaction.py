@@ -1,8 +1,10 @@
 """The statements of one registration.
 
-Belongs here: the SQL of `ports.identity.RegistrationTransaction`. Not here: deciding
-anything, and where the transaction begins and ends (`enrolment_store`). Locks are taken in
-one order everywhere: resource, token, Domain.
+Belongs here: the SQL of `ports.identity.RegistrationUnit`. Not here: deciding anything, and
+where a connection comes from (`enrolment_store`). Two round trips: what is stored is read
+without a lock and judged; `plexsphere.register_node` takes the locks, resource and token in
+this order as everywhere, and writes in one transaction, unless what was judged no longer
+holds. Then it is judged anew. Nothing is locked while we think.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from typing import LiteralString
 from uuid import UUID
 
 import asyncpg
+from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
+from reconciler.adapters.postgres import enrolment_audit, mesh_addresses
 from reconciler.adapters.postgres.token_issuer import STATE
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.registration import (
@@ -21,197 +25,204 @@ from reconciler.domain.identity.registration import (
     TokenFacts,
 )
 from reconciler.domain.identity.registration_body import RegistrationRequest
-from reconciler.ports.identity import MeshView, NewNode, Peer
-
-_LOCK_RESOURCE: LiteralString = """
-SELECT resource.id, resource.xr_name, resource.deletion_requested_at, project.domain_id
-FROM plexsphere.provisioned_resources AS resource
-JOIN plexsphere.projects AS project ON project.id = resource.project_id
-WHERE resource.id = (
-    SELECT provisioned_resource_id FROM plexsphere.bootstrap_tokens WHERE token_hash = $1
+from reconciler.ports.identity import (
+    AllocationLostError,
+    DeniedRegistration,
+    MeshView,
+    NewNode,
+    Peer,
 )
-FOR NO KEY UPDATE OF resource
-"""
 
-_LOCK_TOKEN: LiteralString = (
-    "SELECT id, project_id, "
+_FACTS: LiteralString = (
+    "SELECT "  # noqa: S608 - constants
     + STATE
-    + """ AS state
-FROM plexsphere.bootstrap_tokens WHERE token_hash = $1 FOR NO KEY UPDATE
+    + " AS state, "
+    + mesh_addresses.MORE
+    + """ AS more, token.id, token.project_id, token.provisioned_resource_id, resource.xr_name,
+    resource.deletion_requested_at IS NOT NULL AS deleting, project.domain_id,
+    mesh.mesh_range::text AS mesh_range, project.mesh_subrange IS NOT NULL AS own_range,
+    prior.id AS prior_id, prior.public_key AS prior_key, own.nonce_hash AS prior_nonce,
+    coalesce(prior.reported_at, prior.last_heartbeat_at) IS NOT NULL AS reported,
+    prior.deregistered_at IS NULL AS live, prior.readmitted,
+    holder.bootstrap_token_id AS nonce_holder,
+    (
+        SELECT count(*) FROM (
+            SELECT FROM plexsphere.mesh_free
+            WHERE domain_id = project.domain_id AND mesh_range = mesh.mesh_range LIMIT $4
+        ) AS free
+    ) AS ready,
+    EXISTS (
+        SELECT FROM plexsphere.nodes
+        WHERE domain_id = project.domain_id AND public_key = $3 AND deregistered_at IS NULL
+          AND provisioned_resource_id <> token.provisioned_resource_id
+    ) AS key_in_use
+FROM plexsphere.bootstrap_tokens AS token
+JOIN plexsphere.provisioned_resources AS resource ON resource.id = token.provisioned_resource_id
+JOIN plexsphere.projects AS project ON project.id = token.project_id
+JOIN plexsphere.domains AS domain ON domain.id = project.domain_id
+CROSS JOIN LATERAL (
+    SELECT coalesce(project.mesh_subrange, domain.mesh_cidr) AS mesh_range
+) AS mesh
+LEFT JOIN plexsphere.nodes AS prior ON prior.bootstrap_token_id = token.id
+LEFT JOIN plexsphere.registration_nonces AS own ON own.bootstrap_token_id = prior.bootstrap_token_id
+LEFT JOIN plexsphere.registration_nonces AS holder
+  ON holder.project_id = token.project_id AND holder.nonce_hash = $2
+LEFT JOIN plexsphere.mesh_pools AS pool
+  ON pool.domain_id = project.domain_id AND pool.mesh_range = mesh.mesh_range
+WHERE token.token_hash = $1
 """
 )
-
-_PRIOR: LiteralString = """
-SELECT node.id, node.public_key, nonce.nonce_hash,
-       node.last_heartbeat_at IS NOT NULL AS reported, node.deregistered_at IS NULL AS live
-FROM plexsphere.nodes AS node
-JOIN plexsphere.registration_nonces AS nonce
-  ON nonce.bootstrap_token_id = node.bootstrap_token_id
-WHERE node.bootstrap_token_id = $1
-FOR NO KEY UPDATE OF node
-"""
-
-_NONCE_HOLDER: LiteralString = """
-SELECT bootstrap_token_id FROM plexsphere.registration_nonces
-WHERE project_id = $1 AND nonce_hash = $2
-"""
-
-_LOCK_DOMAIN: LiteralString = """
-SELECT true FROM plexsphere.domains WHERE id = $1 FOR NO KEY UPDATE
-"""
-
-# The lowest address that is the range's first host or follows a live node's, and is free.
-_FREE_ADDRESS: LiteralString = """
-WITH mesh AS (
-    SELECT host(network(mesh_cidr))::inet + 1 AS first, host(broadcast(mesh_cidr))::inet AS last
-    FROM plexsphere.domains WHERE id = $1
-), candidate AS (
-    SELECT first AS address FROM mesh
-    UNION ALL
-    SELECT mesh_ip + 1 FROM plexsphere.nodes WHERE domain_id = $1 AND deregistered_at IS NULL
-)
-SELECT host(address) FROM candidate, mesh
-WHERE address < last AND NOT EXISTS (
-    SELECT FROM plexsphere.nodes
-    WHERE domain_id = $1 AND mesh_ip = address AND deregistered_at IS NULL
-)
-ORDER BY address
-LIMIT 1
-"""
-
-_CONSUME: LiteralString = """
-UPDATE plexsphere.bootstrap_tokens SET consumed_at = now()
-WHERE id = $1 AND consumed_at IS NULL AND revoked_at IS NULL AND expires_at > now()
-RETURNING true
-"""
-
-_REVOKE_SIBLINGS: LiteralString = """
-UPDATE plexsphere.bootstrap_tokens SET revoked_at = now()
-WHERE provisioned_resource_id = $1 AND id <> $2
-  AND consumed_at IS NULL AND revoked_at IS NULL
-"""
-
-_SUPERSEDE: LiteralString = """
-UPDATE plexsphere.nodes SET deregistered_at = now()
-WHERE provisioned_resource_id = $1 AND deregistered_at IS NULL
-"""
-
-_INSERT_NODE: LiteralString = """
-INSERT INTO plexsphere.nodes
-    (id, project_id, domain_id, provisioned_resource_id, bootstrap_token_id, public_key,
-     mesh_ip, nsk_hash)
-VALUES ($1, $2, $3, $4, $5, $6, $7::text::inet, $8)
-"""
-
-_INSERT_NONCE: LiteralString = """
-INSERT INTO plexsphere.registration_nonces (project_id, nonce_hash, bootstrap_token_id)
-VALUES ($1, $2, $3)
-"""
-
-_REPLACE_KEY: LiteralString = """
-UPDATE plexsphere.nodes SET nsk_hash = $2 WHERE id = $1 AND last_heartbeat_at IS NULL
-"""
 
 _MESH: LiteralString = """
 SELECT domain.mesh_cidr::text AS cidr, domain.signing_key_id, domain.signing_public_key,
-       host(node.mesh_ip) AS mesh_ip
-FROM plexsphere.domains AS domain
-JOIN plexsphere.nodes AS node ON node.domain_id = domain.id
-WHERE node.id = $1
+       {mesh_ip} AS mesh_ip, peers.*
+FROM {source}, plexsphere.domains AS domain, LATERAL (
+    SELECT array_agg(id) AS ids, array_agg(host(mesh_ip)) AS addresses,
+           array_agg(public_key) AS keys
+    FROM (
+        SELECT id, mesh_ip, public_key FROM plexsphere.nodes
+        WHERE project_id = $1 AND deregistered_at IS NULL AND provisioned_resource_id <> $2
+        ORDER BY id
+    ) AS peer
+) AS peers
+WHERE domain.id = $3
 """
 
-_PEERS: LiteralString = """
-SELECT id, host(mesh_ip) AS mesh_ip, public_key FROM plexsphere.nodes
-WHERE domain_id = $1 AND id <> $2 AND deregistered_at IS NULL
-ORDER BY id
-"""
+_ADMIT: LiteralString = _MESH.format(
+    mesh_ip="host(registered)",
+    source="plexsphere.register_node($1, $2, $3, $4, $5, $6, $7, $8, $9::text::cidr, $10, $11, "
+    "$12) AS registered",
+)
+
+_READMIT: LiteralString = (
+    """
+WITH readmitted AS (
+    UPDATE plexsphere.nodes
+    SET previous_nsk_hash = nsk_hash, nsk_hash = $5, readmitted = readmitted + 1
+    WHERE id = $4 AND reported_at IS NULL AND last_heartbeat_at IS NULL
+      AND deregistered_at IS NULL
+    RETURNING mesh_ip
+)
+"""  # noqa: S608 - constants
+    + _MESH.format(mesh_ip="host(readmitted.mesh_ip)", source="readmitted")
+)
 
 
 class PostgresRegistration:
-    """Implements `ports.identity.RegistrationTransaction` on one connection."""
+    """Implements `ports.identity.RegistrationUnit` on one connection.
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    Args:
+        connection: In no transaction.
+        lock_wait_ms: Longest wait for one lock.
+    """
+
+    def __init__(self, connection: asyncpg.Connection, *, lock_wait_ms: int) -> None:
         self._connection = connection
+        self._lock_wait_ms = lock_wait_ms
+        self._mesh_range = ""
 
     async def facts(self, request: RegistrationRequest) -> RegistrationFacts:
-        """Read what is stored about a request, and lock it until the end."""
-        fetchrow = self._connection.fetchrow
-        resource = await fetchrow(_LOCK_RESOURCE, request.token_digest)
-        row = await fetchrow(_LOCK_TOKEN, request.token_digest)
-        if resource is None or row is None:
+        """Read what is stored about a request."""
+        row = await self._connection.fetchrow(
+            _FACTS, request.token_digest, request.nonce_digest, request.public_key,
+            mesh_addresses.READY_MIN,
+        )  # fmt: skip
+        if row is None:
             return RegistrationFacts(token=None)
-        token = TokenFacts(
-            id=ids.BootstrapTokenID(_uuid(row["id"])),
-            state=BootstrapState(row["state"]),
-            project_id=ids.ProjectID(_uuid(row["project_id"])),
-            domain_id=_uuid(resource["domain_id"]),
-            provisioned_resource_id=ids.ProvisionedResourceID(_uuid(resource["id"])),
-            resource_handle=resource["xr_name"],
-            deletion_requested=resource["deletion_requested_at"] is not None,
-        )
-        address = None
-        if token.state is BootstrapState.ISSUED:
-            # Before the nonce is looked up: it then stays free until this one commits.
-            await self._connection.fetchval(_LOCK_DOMAIN, token.domain_id)
-            address = await self._connection.fetchval(_FREE_ADDRESS, token.domain_id)
-        prior = await fetchrow(_PRIOR, token.id)
-        holder = await self._connection.fetchval(
-            _NONCE_HOLDER, token.project_id, request.nonce_digest
-        )
+        self._mesh_range = row["mesh_range"]
+        token = _token(row)
+        # A range that was never laid out has no row of its own yet.
+        more = row["more"] is not False
+        if (
+            token.state is BootstrapState.ISSUED
+            and more
+            and row["ready"] < mesh_addresses.READY_MIN
+        ):
+            await mesh_addresses.lay_out(
+                self._connection, token.domain_id, self._mesh_range, wait=row["ready"] == 0
+            )
+        holder = row["nonce_holder"]
         return RegistrationFacts(
             token=token,
-            prior=None if prior is None else _prior(prior),
+            prior=None if row["prior_id"] is None else _prior(row),
             nonce_holder=None if holder is None else ids.BootstrapTokenID(_uuid(holder)),
-            free_address=address,
+            key_in_use=row["key_in_use"],
+            address_free=more or row["ready"] > 0,
+            own_range=row["own_range"],
         )
 
-    async def admit(self, request: RegistrationRequest, node: NewNode) -> None:
-        """Consume the token, revoke its siblings, and store node and nonce."""
+    async def admit(self, request: RegistrationRequest, node: NewNode) -> MeshView:
+        """Consume the token, revoke its siblings, store node, nonce and event."""
         token = node.token
-        execute = self._connection.execute
-        if not await self._connection.fetchval(_CONSUME, token.id):
-            message = "cannot register node: the locked token is not live"
-            raise AssertionError(message)
-        await execute(_REVOKE_SIBLINGS, token.provisioned_resource_id, token.id)
-        await execute(_SUPERSEDE, token.provisioned_resource_id)
-        await execute(
-            _INSERT_NODE, node.id, token.project_id, token.domain_id,
-            token.provisioned_resource_id, token.id, request.public_key, node.mesh_ip,
-            node.nsk_digest,
+        row = await self._connection.fetchrow(
+            _ADMIT, token.project_id, token.provisioned_resource_id, token.domain_id, token.id,
+            node.id, request.public_key, node.nsk_digest, request.nonce_digest, self._mesh_range,
+            uuid7(), uuid7(), self._lock_wait_ms,
         )  # fmt: skip
-        await execute(_INSERT_NONCE, token.project_id, request.nonce_digest, token.id)
+        if row is None:
+            message = "cannot register node: what was judged no longer holds"
+            raise AllocationLostError(message)
+        return _mesh(row)
 
-    async def readmit(self, node_id: ids.NodeID, *, nsk_digest: bytes) -> None:
-        """Replace the key of a node that never reported."""
-        await self._connection.execute(_REPLACE_KEY, node_id, nsk_digest)
+    async def readmit(
+        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes
+    ) -> MeshView:
+        """Replace the key of a node that never reported, and remember the former one."""
+        row = await self._connection.fetchrow(
+            _READMIT, token.project_id, token.provisioned_resource_id, token.domain_id, node_id,
+            nsk_digest,
+        )  # fmt: skip
+        if row is None:
+            message = "cannot readmit node: it reported or left meanwhile"
+            raise AllocationLostError(message)
+        return _mesh(row)
 
-    async def mesh(self, domain_id: UUID, *, node_id: ids.NodeID) -> MeshView:
-        """Return what a node of this transaction learns of its Domain."""
-        row = await self._connection.fetchrow(_MESH, node_id)
-        peers = await self._connection.fetch(_PEERS, domain_id, node_id)
-        return MeshView(
-            cidr=row["cidr"],
-            signing_key_id=row["signing_key_id"],
-            signing_public_key=row["signing_public_key"],
-            mesh_ip=row["mesh_ip"],
-            peers=tuple(
-                Peer(
-                    node_id=ids.NodeID(_uuid(peer["id"])),
-                    mesh_ip=peer["mesh_ip"],
-                    public_key=peer["public_key"],
-                )
-                for peer in peers
-            ),
-        )
+    async def record_denial(self, denial: DeniedRegistration) -> None:
+        """Append a denial to the audit."""
+        await enrolment_audit.append(self._connection, denial)
+
+
+def _token(row: asyncpg.Record) -> TokenFacts:
+    return TokenFacts(
+        id=ids.BootstrapTokenID(_uuid(row["id"])),
+        state=BootstrapState(row["state"]),
+        project_id=ids.ProjectID(_uuid(row["project_id"])),
+        domain_id=_uuid(row["domain_id"]),
+        provisioned_resource_id=ids.ProvisionedResourceID(_uuid(row["provisioned_resource_id"])),
+        resource_handle=row["xr_name"],
+        deletion_requested=row["deleting"],
+    )
 
 
 def _prior(row: asyncpg.Record) -> PriorRegistration:
     return PriorRegistration(
-        node_id=ids.NodeID(_uuid(row["id"])),
-        public_key=row["public_key"],
-        nonce_digest=row["nonce_hash"],
+        node_id=ids.NodeID(_uuid(row["prior_id"])),
+        public_key=row["prior_key"],
+        nonce_digest=row["prior_nonce"],
         reported=row["reported"],
         live=row["live"],
+        readmitted=row["readmitted"],
+    )
+
+
+def _mesh(row: asyncpg.Record) -> MeshView:
+    return MeshView(
+        cidr=row["cidr"],
+        signing_key_id=row["signing_key_id"],
+        signing_public_key=row["signing_public_key"],
+        mesh_ip=row["mesh_ip"],
+        peers=peers(row["ids"], row["addresses"], row["keys"]),
+    )
+
+
+def peers(
+    node_ids: list[UUID] | None, addresses: list[str] | None, keys: list[bytes] | None
+) -> tuple[Peer, ...]:
+    """Build peers from three columns of one order; None for no rows."""
+    rows = zip(node_ids or (), addresses or (), keys or (), strict=True)
+    return tuple(
+        Peer(node_id=ids.NodeID(_uuid(node_id)), mesh_ip=address, public_key=key)
+        for node_id, address, key in rows
     )
 
 

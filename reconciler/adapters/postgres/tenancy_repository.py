@@ -16,7 +16,8 @@ from function.contract import names
 from reconciler.adapters.postgres.classify import translated
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError
-from reconciler.ports.identity import ProjectRow, SecretSource
+from reconciler.ports.identity import SecretSource
+from reconciler.ports.tenancy import ProjectRow
 
 _INSERT_DOMAIN: LiteralString = """
 INSERT INTO plexsphere.domains
@@ -66,7 +67,7 @@ WHERE (project_cluster_assignments.management_cluster_id,
 
 
 class PostgresTenancyRepository:
-    """Implements `ports.identity.TenancyRepository`."""
+    """Implements `ports.tenancy.TenancyRepository`."""
 
     def __init__(self, pool: asyncpg.Pool, secrets: SecretSource) -> None:
         self._pool = pool

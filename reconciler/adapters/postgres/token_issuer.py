@@ -7,7 +7,7 @@ database's. Source: design §5 "Tokens".
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 
 import asyncpg
@@ -19,7 +19,8 @@ from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.identity import token as token_text
-from reconciler.ports.broker import IssuedToken
+from reconciler.domain.identity.token_life import Generation, TokenLife
+from reconciler.ports.broker import GENERATIONS_MAX, IssuedToken
 from reconciler.ports.identity import SecretSource
 
 _LOCK_LIVE: LiteralString = """
@@ -49,11 +50,12 @@ WHERE provisioned_resource_id =
     AND ($4::interval IS NULL OR expires_at < now() + $4::interval)
 """
 
-_REVOKE: LiteralString = """
+REVOKE: LiteralString = """
 UPDATE plexsphere.bootstrap_tokens
 SET revoked_at = now()
 WHERE provisioned_resource_id = $1 AND consumed_at IS NULL AND revoked_at IS NULL
 """
+"""Takes a resource's lock before, as a registration does: two orders would deadlock."""
 
 STATE: LiteralString = """
 CASE WHEN consumed_at IS NOT NULL THEN 'Consumed'
@@ -65,6 +67,18 @@ CASE WHEN consumed_at IS NOT NULL THEN 'Consumed'
 
 _STATE: LiteralString = (
     "SELECT " + STATE + " FROM plexsphere.bootstrap_tokens WHERE id = $1"  # noqa: S608 - constants
+)
+
+
+_LIFE: LiteralString = (
+    "SELECT generation, "
+    + STATE
+    + """ AS state, issued_at, consumed_at, now() AS now
+FROM plexsphere.bootstrap_tokens
+WHERE provisioned_resource_id = $1
+ORDER BY generation DESC
+LIMIT $2
+"""
 )
 
 
@@ -124,10 +138,26 @@ class PostgresTokenIssuer:
             async with self._pool.acquire() as connection, connection.transaction():
                 # The resource first, as in a registration: two orders would deadlock.
                 await connection.fetchval(_LOCK, resource)
-                await connection.execute(_REVOKE, resource)
+                await connection.execute(REVOKE, resource)
 
     async def state(self, token: ids.BootstrapTokenID) -> BootstrapState:
         """Return a token's state by the database's clock; None state for an unknown id."""
         with refused("read token state"):
             state = await self._pool.fetchval(_STATE, token)
         return BootstrapState.NONE if state is None else BootstrapState(state)
+
+    async def life(self, resource: ids.ProvisionedResourceID) -> TokenLife:
+        """Return a resource's tokens by the database's clock, the newest first."""
+        with translated("read token life"):
+            rows = await self._pool.fetch(_LIFE, resource, GENERATIONS_MAX)
+        generations = tuple(
+            Generation(
+                number=row["generation"],
+                state=BootstrapState(row["state"]),
+                issued_at=row["issued_at"],
+                consumed_at=row["consumed_at"],
+            )
+            for row in rows
+        )
+        now = rows[0]["now"] if rows else datetime.now(UTC)
+        return TokenLife(generations=generations, now=now)

@@ -82,6 +82,7 @@ class ProvisionedResource:
         version: Counts writes; a write names the version it read.
         deletion_requested_at: None until a deletion request was accepted.
         force_released_at: When the node's deregistration was skipped; None when it was not.
+        enrolling_since: When the substrate was ready and its node still to come, or None.
     """
 
     id: ids.ProvisionedResourceID
@@ -103,6 +104,7 @@ class ProvisionedResource:
     version: int = 0
     deletion_requested_at: datetime | None = None
     force_released_at: datetime | None = None
+    enrolling_since: datetime | None = None
 
     def __post_init__(self) -> None:
         """Check the invariants for new and stored rows alike.
@@ -184,7 +186,9 @@ class ProvisionedResource:
             protected = (ProtectedObject(reference=substrate.reference), *siblings)
         elif entered in _PROOF_OF_SUBSTRATE:
             protected = (replace(substrate, seen=True), *siblings)
-        return replace(self, phase=entered, protected=protected, updated_at=at)
+        since = at if entered is Phase.ENROLLING else self.enrolling_since
+        made = replace(self, phase=entered, protected=protected, updated_at=at)
+        return replace(made, enrolling_since=None if entered is Phase.PENDING else since)
 
     def may_retry(self, declared: Declaration) -> bool:
         """Tell whether a declaration takes a Failed aggregate back to Pending."""

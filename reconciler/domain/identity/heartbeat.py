@@ -6,6 +6,9 @@ Source: contracts §1.5, §1.6.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,13 +19,22 @@ from reconciler.domain.identity.denial import Denial, denial
 from reconciler.domain.identity.node_key import NodeBearer
 
 SKEW_MAX: Final = timedelta(seconds=60)
-TEXT_MAX: Final = 256
-"""Longest checksum or version, in characters: both are short by nature, and one is stored."""
+VERSION_MAX: Final = 256
+"""Longest version, in characters: it is short by nature, and stored."""
+
+_HEX_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_BASE64_SHA256: Final = re.compile(r"[A-Za-z0-9+/]{43}=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatBody:
-    """A decoded heartbeat."""
+    """A decoded heartbeat.
+
+    Attributes:
+        client_now: The node's clock, with its time zone.
+        binary_checksum: Empty for an absent field.
+        binary_version: Empty for an absent field.
+    """
 
     client_now: datetime
     binary_checksum: str
@@ -31,14 +43,23 @@ class HeartbeatBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNode:
-    """What is stored about the node that a bearer names."""
+    """What is stored about the node that a bearer names.
+
+    Attributes:
+        previous_nsk_digest: The key that the last readmission replaced; None for none.
+    """
 
     nsk_digest: bytes
     deregistered: bool
+    previous_nsk_digest: bytes | None = None
 
 
 def authenticate(
-    bearer: NodeBearer | None, known: KnownNode | None, *, path_node: ids.NodeID | None
+    bearer: NodeBearer | None,
+    known: KnownNode | None,
+    *,
+    path_node: ids.NodeID | None,
+    any_node: bool = False,
 ) -> Denial | None:
     """Check a bearer against the node it names and the node the path names.
 
@@ -46,15 +67,20 @@ def authenticate(
         bearer: None when the request carries none that can be read.
         known: None when no node has the bearer's id.
         path_node: None when the path names no UUID.
+        any_node: Whether the path names no node at all, so that any live one will do.
 
     Returns:
         None when the request comes from the live node of the path.
     """
     if bearer is None:
         return denial("unauthorized")
-    if known is None or not node_key.same(known.nsk_digest, bearer.nsk_digest):
+    if known is None:
         return denial("nsk_invalid")
-    if path_node != bearer.node_id:
+    if not node_key.same(known.nsk_digest, bearer.nsk_digest):
+        previous = known.previous_nsk_digest
+        revoked = previous is not None and node_key.same(previous, bearer.nsk_digest)
+        return denial("nsk_revoked" if revoked else "nsk_invalid")
+    if not any_node and path_node != bearer.node_id:
         return denial("node_id_mismatch")
     if known.deregistered:
         return denial("node_deregistered")
@@ -62,14 +88,33 @@ def authenticate(
 
 
 def check(body: HeartbeatBody, *, now: datetime) -> Denial | None:
-    """Check a heartbeat's fields; None when they are in order."""
-    if not body.binary_checksum:
-        return denial("binary_checksum_empty")
-    if not body.binary_version:
-        return denial("binary_version_empty")
-    texts = (body.binary_checksum, body.binary_version)
-    if not all(text.isprintable() and len(text) <= TEXT_MAX for text in texts):
+    """Check a heartbeat's fields in the documented order: shape, clock, checksum, version.
+
+    Args:
+        body: The decoded heartbeat.
+        now: This process's clock.
+
+    Returns:
+        None when they are in order.
+    """
+    version = body.binary_version
+    if len(version) > VERSION_MAX or not version.isprintable():
         return denial("malformed_heartbeat_request")
     if abs(body.client_now - now) > SKEW_MAX:
         return denial("clock_skew")
+    if not _is_sha256(body.binary_checksum):
+        return denial("binary_checksum_empty")
+    if not version.strip():
+        return denial("binary_version_empty")
     return None
+
+
+def _is_sha256(text: str) -> bool:
+    if _HEX_SHA256.fullmatch(text):
+        return True
+    if not _BASE64_SHA256.fullmatch(text):
+        return False
+    try:
+        return base64.b64encode(base64.b64decode(text, validate=True)).decode() == text
+    except binascii.Error:
+        return False

@@ -11,18 +11,23 @@ that are asked in the documented order; the first that applies answers:
     the nonce was used with another token             403 nonce_collision
     the handle is not the token's resource,
     or that resource is being deleted                 404 resource_not_found
+    a live node of another resource has the key       409 key_in_use
     it is a retry                                     the same node, a fresh key
+    the Project's own range has no free address       503 subrange_exhausted
     the mesh has no free address                      503 pool_exhausted
     none of these                                     a new node
 
 A retry repeats token, key and nonce of a registration whose node never reported: its
-reply was lost. Reads no clock, no row, no randomness. Source: contracts §1.3, design §5.
+reply was lost. It may be repeated 20 times. Key and nonce are compared in constant time.
+Reads no clock, no row, no randomness. Source: contracts §1.3, design §5.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
@@ -30,6 +35,19 @@ from function.contract.strategy import BootstrapState
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.denial import Denial, denial
 from reconciler.domain.identity.registration_body import RegistrationRequest
+
+READMISSIONS_MAX: Final = 20
+"""Fresh keys for one node: a lost reply is retried a few times, a loop is a mistake."""
+
+
+class RepeatDetail(StrEnum):
+    """What a repetition of a consumed token was, for the audit."""
+
+    OTHER_KEY = "other_key"
+    OTHER_NONCE = "other_nonce"
+    REPORTED = "reported"
+    LEFT = "left"
+    TOO_OFTEN = "too_often"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +81,9 @@ class PriorRegistration:
         node_id: Its id.
         public_key: The key it registered with.
         nonce_digest: The digest of the nonce it used.
-        reported: Whether it ever sent a heartbeat.
+        reported: Whether it ever made an authenticated call.
         live: Whether it is still in the mesh.
+        readmitted: How often it was given a fresh key.
     """
 
     node_id: ids.NodeID
@@ -72,6 +91,7 @@ class PriorRegistration:
     nonce_digest: bytes
     reported: bool
     live: bool
+    readmitted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +102,24 @@ class RegistrationFacts:
         token: None when no token has the request's digest.
         prior: None when the token registered nothing yet.
         nonce_holder: The token that used the nonce in this Project; None for a fresh one.
-        free_address: The address the node would get; None when the mesh has none, and
-            while the token is not live, because nobody looked.
+        key_in_use: Whether a live node of another resource of the Domain has the key.
+        address_free: Whether there is an address for a new node.
+        own_range: Whether addresses come from a range of the Project's own.
     """
 
     token: TokenFacts | None
     prior: PriorRegistration | None = None
     nonce_holder: ids.BootstrapTokenID | None = None
-    free_address: str | None = None
+    key_in_use: bool = False
+    address_free: bool = True
+    own_range: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admit:
-    """Make a node with this address."""
+    """Make a node."""
 
     token: TokenFacts
-    mesh_ip: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,15 +142,16 @@ def judge(request: RegistrationRequest, facts: RegistrationFacts) -> Decision:
     known = facts.token
     if known is None:
         return denial("token_unknown")
-    case = _Case(request=request, facts=facts, token=known, retry=_is_retry(request, facts))
+    retry = facts.prior is not None and repeat_detail(request, facts.prior) is None
+    case = _Case(request=request, facts=facts, token=known, retry=retry)
     for code, applies in _ROWS:
         if applies(case):
             return denial(code)
     if case.retry and facts.prior is not None:
         return Readmit(token=known, node_id=facts.prior.node_id)
-    if facts.free_address is None:
-        return denial("pool_exhausted")
-    return Admit(token=known, mesh_ip=facts.free_address)
+    if not facts.address_free:
+        return denial("subrange_exhausted" if facts.own_range else "pool_exhausted")
+    return Admit(token=known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,15 +178,23 @@ _ROWS: Final[tuple[tuple[str, Callable[[_Case], bool]], ...]] = (
             or case.request.resource_handle != case.token.resource_handle
         ),
     ),
+    ("key_in_use", lambda case: case.facts.key_in_use),
 )
 
 
-def _is_retry(request: RegistrationRequest, facts: RegistrationFacts) -> bool:
-    prior = facts.prior
-    return (
-        prior is not None
-        and prior.live
-        and not prior.reported
-        and prior.public_key == request.public_key
-        and prior.nonce_digest == request.nonce_digest
+def repeat_detail(request: RegistrationRequest, prior: PriorRegistration) -> RepeatDetail | None:
+    """Tell why a repetition of a registration is no retry; None when it is one.
+
+    A stranger's key comes first: it is what a stolen token looks like.
+    """
+    rows = (
+        (RepeatDetail.OTHER_KEY, not hmac.compare_digest(prior.public_key, request.public_key)),
+        (
+            RepeatDetail.OTHER_NONCE,
+            not hmac.compare_digest(prior.nonce_digest, request.nonce_digest),
+        ),
+        (RepeatDetail.REPORTED, prior.reported),
+        (RepeatDetail.LEFT, not prior.live),
+        (RepeatDetail.TOO_OFTEN, prior.readmitted >= READMISSIONS_MAX),
     )
+    return next((detail for detail, applies in rows if applies), None)

@@ -23,7 +23,20 @@ FIELD_MAX: Final = 4096
 """Longest text field of a registration, in characters (contracts §1.3)."""
 
 _PUBLIC_KEY: Final = re.compile(r"[A-Za-z0-9+/]{43}=")
-_NO_KEY: Final = bytes(32)
+
+_PRIME: Final = 2**255 - 19
+_COORDINATE_BITS: Final = 2**255 - 1
+"""The highest bit of a coordinate is not part of it (RFC 7748 §5)."""
+_SMALL_ORDER: Final = frozenset({
+    0,
+    1,
+    _PRIME - 1,
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+})  # fmt: skip
+"""Points whose order divides eight: a secret shared with one is zero, whoever computes it
+(RFC 7748 §6.1). Reduced by the prime, so that zero and one also stand for their second texts.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +74,19 @@ def read(body: RegistrationBody) -> RegistrationRequest | Denial:
     Returns:
         The request, or the denial of the first field that breaks its rule: 422 for the
         invariants, 422 `bootstrap_token_invalid` for a text that is no token, then 400
-        `public_key_invalid`.
+        `public_key_invalid`, then 403 `kind_mismatch`, which the text alone shows.
     """
     problem = _broken_invariant(body)
     if problem is not None:
         return invariant(problem)
-    if token.parse(body.bootstrap_token) is None:
+    parts = token.parse(body.bootstrap_token)
+    if parts is None:
         return denial("bootstrap_token_invalid")
     public_key = _public_key(body.public_key)
     if public_key is None:
         return denial("public_key_invalid")
+    if parts.kind != token.KIND_NODE:
+        return denial("kind_mismatch")
     return RegistrationRequest(
         project_id=ids.ProjectID(UUID(body.project_id)),
         resource_handle=body.resource_handle,
@@ -117,4 +133,5 @@ def _public_key(text: str) -> bytes | None:
         return None
     # One key has one text: otherwise a retry's key could not be compared.
     canonical = base64.b64encode(raw).decode() == text
-    return raw if canonical and raw != _NO_KEY else None
+    coordinate = int.from_bytes(raw, "little") & _COORDINATE_BITS
+    return raw if canonical and coordinate % _PRIME not in _SMALL_ORDER else None

@@ -88,6 +88,8 @@ NEEDED = [
     *product(["get", "create", "patch"], ["/namespaces"]),
     ("create", "/events"),
     ("create", "authorization.k8s.io/selfsubjectaccessreviews"),
+    ("create", "authorization.k8s.io/subjectaccessreviews"),
+    ("create", "authentication.k8s.io/tokenreviews"),
     ("get", POLICIES),
     ("list", BINDINGS),
 ]

@@ -39,6 +39,7 @@ class Platform:
     registrations: list[dict[str, Any]] = field(default_factory=list)
     heartbeats: list[tuple[str, Mapping[str, str], dict[str, Any]]] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
+    states: list[Mapping[str, str]] = field(default_factory=list)
     heartbeat_status: int = 200
     node_id: str = str(uuid.UUID(int=7))
 
@@ -65,6 +66,26 @@ class Platform:
         answer = {"accepted_at": "", "reconcile": False, "rotate_keys": False}
         return web.json_response(answer, status=self.heartbeat_status)
 
+    async def state(self, request: web.Request) -> web.Response:
+        self.states.append(dict(request.headers))
+        peer = {
+            "node_id": str(uuid.UUID(int=8)),
+            "mesh_ip": "100.64.0.8",
+            "public_key": base64.b64encode(b"p" * 32).decode(),
+        }
+        entries: dict[str, list[str]] = {"metadata": [], "data": [], "reports": []}
+        body = {
+            "peers": [peer],
+            "reachability": {"state": "healthy", "changed_at": "2026-01-01T00:00:00Z"},
+            "policy": None,
+            "bridge": None,
+            "state": entries,
+            "reports": entries,
+            "executions": [],
+            "sessions": [],
+        }
+        return web.json_response(body)
+
 
 @asynccontextmanager
 async def platform(tls: ssl.SSLContext | None = None) -> AsyncIterator[Platform]:
@@ -73,6 +94,7 @@ async def platform(tls: ssl.SSLContext | None = None) -> AsyncIterator[Platform]
     app = web.Application()
     app.router.add_post("/v1/register", served.register)
     app.router.add_post("/v1/nodes/{node}/heartbeat", served.heartbeat)
+    app.router.add_get("/v1/nodes/{node}/state", served.state)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

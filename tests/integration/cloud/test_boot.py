@@ -85,7 +85,7 @@ async def test_what_the_node_says_is_what_plexd_says(start: Start) -> None:
     async with platform() as api, downloads.serving(0) as url:
         api.answers = [500]
         await asyncio.to_thread(start, full_document(api, url))
-        await until(lambda: bool(api.heartbeats))
+        await until(lambda: bool(api.heartbeats and api.states))
 
     first, second = api.registrations
     assert first == second
@@ -106,6 +106,7 @@ async def test_what_the_node_says_is_what_plexd_says(start: Start) -> None:
     assert node == api.node_id
     assert set(heartbeat) == {"client_now", "binary_checksum", "binary_version", "nat_summary"}
     assert base64.b64decode(heartbeat["binary_checksum"]).hex() == downloads.sha256_hex()
+    assert api.states[0]["Authorization"] == headers["Authorization"]
 
 
 async def test_the_token_is_in_no_log(start: Start, hypervisor: Hypervisor) -> None:

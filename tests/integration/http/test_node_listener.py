@@ -1,50 +1,38 @@
-"""The node listener's edges over real sockets: bodies, limits, bearers, TLS, slow clients."""
+"""The node listener's edges over real sockets: bodies, limits, TLS, slow clients."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import aiohttp
 import pytest
-from uuid_utils.compat import uuid7
 
 from dev.pki import Authority
+from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http import middleware
 from reconciler.adapters.http.listener import Address, ListenerError, TLSFiles, listening
-from reconciler.adapters.http.node_app import STATE_BLOCKS, node_app
+from reconciler.adapters.http.node_app import node_app
 from reconciler.adapters.http.rate_limit import TokenBuckets
-from tests.contract.worlds import Unlimited, memory_world
-from tests.integration.http.conftest import LOOPBACK, Answer, Nodes, bearer, heartbeat, wire
+from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.app.enrolment import Enrolment, EnrolmentPorts
+from tests.contract.worlds import Unlimited, memory_world, unknown_token
+from tests.integration.http.both import fakes as nodes
+from tests.integration.http.conftest import LOOPBACK, Nodes, wire
 from tests.integration.http.test_register import assert_problem
+from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.integration
+__all__ = ["nodes"]
 
 JSON = {"Content-Type": "application/json"}
-
-
-@pytest.fixture
-async def nodes() -> AsyncIterator[Nodes]:
-    """The listener over fakes: what is tested here ends before any row."""
-    world = await memory_world()
-    app = node_app(world.enrolment, address_budget=Unlimited())
-    async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
-        yield Nodes(world=world, url=url, session=session)
-
-
-@pytest.fixture
-async def registered(nodes: Nodes) -> Answer:
-    resource = await nodes.world.resource()
-    return await nodes.register(wire(resource, await nodes.world.token(resource)))
 
 
 class TestBodies:
@@ -119,163 +107,6 @@ async def test_a_request_that_is_no_http_is_logged_without_its_text(
     assert "secret" not in caplog.text
 
 
-class TestRoutes:
-    @pytest.mark.parametrize("path", ["/", "/healthz", "/metrics", "/v1/projects", "/v1/nodes"])
-    async def test_nothing_else_is_served(self, nodes: Nodes, path: str) -> None:
-        assert_problem(await nodes.ask("GET", path), 404, None)
-
-    async def test_another_method_is_405(self, nodes: Nodes) -> None:
-        answer = await nodes.ask("GET", "/v1/register")
-
-        assert_problem(answer, 405, None)
-        assert answer.headers["Allow"] == "POST"
-
-    @pytest.mark.parametrize(
-        ("method", "rest"),
-        [("GET", "events"), ("PUT", "endpoint"), ("POST", "metrics"), ("GET", "peers/x/psk")],
-    )
-    async def test_what_is_not_served_yet_is_501(
-        self, nodes: Nodes, registered: Answer, method: str, rest: str
-    ) -> None:
-        headers = {"Authorization": f"Bearer {bearer(registered)}"}
-
-        answer = await nodes.ask(
-            method, f"/v1/nodes/{registered.json['node_id']}/{rest}", headers=headers
-        )
-
-        code = "signed_event_bus_not_provisioned" if rest == "events" else None
-        assert_problem(answer, 501, code)
-
-    async def test_state_holds_every_block(self, nodes: Nodes, registered: Answer) -> None:
-        headers = {"Authorization": f"Bearer {bearer(registered)}"}
-
-        answer = await nodes.ask(
-            "GET", f"/v1/nodes/{registered.json['node_id']}/state", headers=headers
-        )
-
-        assert answer.status == 200
-        assert set(answer.json) == set(STATE_BLOCKS)
-
-
-class TestHeartbeat:
-    async def test_a_live_node_is_answered(self, nodes: Nodes, registered: Answer) -> None:
-        answer = await nodes.heartbeat(registered)
-
-        assert answer.status == 200
-        assert set(answer.json) == {"accepted_at", "reconcile", "rotate_keys"}
-        assert answer.json["reconcile"] is answer.json["rotate_keys"] is False
-        assert datetime.fromisoformat(answer.json["accepted_at"]).tzinfo is not None
-
-    @pytest.mark.parametrize(
-        "header",
-        [
-            None,
-            "",
-            "Basic abc",
-            "Bearer",
-            "Bearer abc",
-            "Bearer nsk__" + "A" * 64,
-            "Bearer nsk_plexd_" + "A" * 63,
-            "Bearer nsk_plexd_" + "!" * 64,
-        ],
-    )
-    async def test_no_bearer_is_401(
-        self, nodes: Nodes, registered: Answer, header: str | None
-    ) -> None:
-        headers = {} if header is None else {"Authorization": header}
-
-        answer = await nodes.heartbeat(registered, headers=headers)
-
-        assert_problem(answer, 401, "unauthorized")
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
-
-    @pytest.mark.parametrize("known_node", [True, False])
-    async def test_a_key_that_is_not_the_nodes_is_401(
-        self, nodes: Nodes, registered: Answer, *, known_node: bool
-    ) -> None:
-        node_id = UUID(registered.json["node_id"]) if known_node else uuid7()
-        forged = base64.urlsafe_b64encode(node_id.bytes + bytes(32)).decode()
-
-        answer = await nodes.heartbeat(
-            registered, headers={"Authorization": f"Bearer nsk_plexd_{forged}"}
-        )
-
-        assert_problem(answer, 401, "nsk_invalid")
-
-    async def test_the_raw_key_is_no_bearer(self, nodes: Nodes, registered: Answer) -> None:
-        headers = {"Authorization": f"Bearer {registered.json['nsk']}"}
-
-        assert_problem(await nodes.heartbeat(registered, headers=headers), 401, "unauthorized")
-
-    @pytest.mark.parametrize("node_id", [str(uuid7()), "me"])
-    async def test_another_nodes_path_is_403(
-        self, nodes: Nodes, registered: Answer, node_id: str
-    ) -> None:
-        answer = await nodes.heartbeat(registered, node_id=node_id)
-
-        assert_problem(answer, 403, "node_id_mismatch")
-
-    async def test_a_deregistered_node_is_403_and_no_peer(self, nodes: Nodes) -> None:
-        one, two = await nodes.world.resource("a"), await nodes.world.resource("b")
-        token = await nodes.world.token(one)
-        first = await nodes.register(wire(one, token))
-
-        await nodes.world.deregistrar.deregister(token.id)
-
-        assert_problem(await nodes.heartbeat(first), 403, "node_deregistered")
-        second = await nodes.register(wire(two, await nodes.world.token(two), nonce="b"))
-        assert second.json["peer_snapshot"] == []
-
-    @pytest.mark.parametrize(
-        ("changes", "code"),
-        [
-            ({"binary_checksum": ""}, "binary_checksum_empty"),
-            ({"binary_version": ""}, "binary_version_empty"),
-            ({"binary_version": "v\u0000"}, "malformed_heartbeat_request"),
-            ({"binary_version": "v" * 300}, "malformed_heartbeat_request"),
-            ({"client_now": "yesterday"}, "malformed_heartbeat_request"),
-            ({"client_now": "2026-11-21T12:00:00"}, "malformed_heartbeat_request"),
-            ({"client_now": 12}, "malformed_heartbeat_request"),
-            ({"nat_summary": None}, "malformed_heartbeat_request"),
-            ({"uptime": 3}, "malformed_heartbeat_request"),
-            (
-                {"client_now": (datetime.now(UTC) - timedelta(hours=1)).isoformat()},
-                "clock_skew",
-            ),
-            (
-                {"client_now": (datetime.now(UTC) + timedelta(hours=1)).isoformat()},
-                "clock_skew",
-            ),
-        ],
-        ids=lambda value: str(value)[:40],
-    )
-    async def test_a_heartbeat_out_of_order_is_400(
-        self, nodes: Nodes, registered: Answer, changes: dict[str, Any], code: str
-    ) -> None:
-        answer = await nodes.heartbeat(registered, changes=changes)
-
-        assert_problem(answer, 400, code)
-
-    async def test_the_nanoseconds_of_go_are_taken(self, nodes: Nodes, registered: Answer) -> None:
-        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.123456789Z"
-
-        assert (await nodes.heartbeat(registered, changes={"client_now": now})).status == 200
-
-    async def test_a_missing_field_is_400(self, nodes: Nodes, registered: Answer) -> None:
-        body = heartbeat()
-        del body["nat_summary"]
-
-        answer = await nodes.ask(
-            "POST",
-            f"/v1/nodes/{registered.json['node_id']}/heartbeat",
-            json=body,
-            headers={"Authorization": f"Bearer {bearer(registered)}"},
-        )
-
-        assert_problem(answer, 400, "malformed_heartbeat_request")
-        assert "nat_summary" in answer.json["detail"]
-
-
 @asynccontextmanager
 async def _listening(**options: Any) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     world = await memory_world()
@@ -298,6 +129,36 @@ class TestLimits:
 
         assert statuses == [422, 422, 429, 429]
         assert wait == "1"
+
+    async def test_a_project_that_asks_too_often_is_429_and_alone(self) -> None:
+        world = await memory_world()
+        ports = EnrolmentPorts(
+            store=world.enrolment_store,
+            secrets=SystemSecretSource(env="prod"),
+            ids=UUIDv7Source(),
+            clock=SystemClock(),
+            project_budget=TokenBuckets(per_second=2, monotonic=lambda: 0.0),
+        )
+        app = node_app(
+            Enrolment(ports, on_registered=world.registered.append), address_budget=Unlimited()
+        )
+        ours = await world.resource("a")
+        token = await world.token(ours)
+        other = await world.tenancy.ensure_project(None, "other", "acme")
+        key = replace(samples.resource().key, project_id=other, name="b")
+        theirs = await world.resource("b", project_id=other, key=key)
+        unknown = wire(ours, token, bootstrap_token=unknown_token().reveal())
+        async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
+            nodes = Nodes(world=world, url=url, session=session)
+            strangers = [(await nodes.register(unknown)).status for _ in range(4)]
+            answers = [await nodes.register(wire(ours, token)) for _ in range(4)]
+            neighbour = await nodes.register(wire(theirs, await world.token(theirs), nonce="b"))
+
+        assert strangers == [403] * 4
+        assert [answer.status for answer in answers] == [201, 201, 429, 429]
+        assert_problem(answers[-1], 429, None)
+        assert answers[-1].headers["Retry-After"] == "1"
+        assert neighbour.status == 201
 
     async def test_a_body_that_never_comes_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(middleware, "REQUEST_TIMEOUT_S", 0.2)

@@ -9,7 +9,11 @@ import pytest
 
 from reconciler.adapters.http import operator_app
 from reconciler.adapters.http.listener import listening
+from reconciler.adapters.http.operator_api import OperatorAPI
 from reconciler.adapters.http.operator_app import Probe
+from reconciler.adapters.http.operator_auth import Gate
+from tests.fakes.operator_store import EmptyOperatorStore
+from tests.fakes.reviewer import InMemoryReviewer
 from tests.integration.http.conftest import LOOPBACK
 
 pytestmark = pytest.mark.integration
@@ -29,7 +33,8 @@ async def _hangs() -> None:
 
 
 async def _ask(probes: dict[str, Probe], path: str) -> tuple[int, str]:
-    app = operator_app.operator_app(probes)
+    api = OperatorAPI(Gate(InMemoryReviewer()), EmptyOperatorStore())
+    app = operator_app.operator_app(probes, api)
     async with (
         listening(app, LOOPBACK, tls=None) as url,
         aiohttp.ClientSession() as session,
@@ -62,7 +67,7 @@ async def test_a_probe_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) ->
     assert await _ask({"postgres": _hangs}, "/readyz") == (503, "[-]postgres failed\n")
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/register"])
+@pytest.mark.parametrize("path", ["/", "/v1/register", "/v1/nodes/x/state", "/metrics"])
 async def test_nothing_of_the_nodes_is_served(path: str) -> None:
     status, _ = await _ask({}, path)
 

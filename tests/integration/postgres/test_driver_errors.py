@@ -73,7 +73,7 @@ async def test_who_waits_too_long_is_told_to_come_again(pool: asyncpg.Pool, worl
     impatient = replace(world, enrolment_store=store)
 
     async with pool.acquire() as connection, connection.transaction():
-        await connection.execute("SELECT FROM plexsphere.domains FOR NO KEY UPDATE")
+        await connection.execute("SELECT FROM plexsphere.provisioned_resources FOR NO KEY UPDATE")
         refused = await impatient.register(resource, token)
     registered = await world.register(resource, token)
 

@@ -18,7 +18,9 @@ from reconciler.domain.broker.events import EventType
 
 pytestmark = pytest.mark.integration
 
-REVISIONS = ["0001", "0023", "0026", "0027", "0028", "0029", "0030", "0031", "0032"]
+REVISIONS = [
+    *("0001", "0023", "0026", "0027", "0028", "0029", "0030", "0031", "0032", "0033", "0034"),
+]
 
 CATALOGUE = """
 SELECT format('%s.%s %s %s %s', table_name, column_name, data_type, is_nullable,

@@ -128,7 +128,21 @@ def test_no_role_holds_wildcard_verbs_or_groups() -> None:
     for file, item in everything():
         for rule in item.get("rules", []) if item["kind"] in {"ClusterRole", "Role"} else []:
             assert "*" not in rule["verbs"], file
-            assert "*" not in rule["apiGroups"], file
+            assert "*" not in rule.get("apiGroups", []), file
+
+
+def test_paths_of_the_operators_api_are_all_that_is_given_by_url() -> None:
+    given = {
+        item["metadata"]["name"]: (rule["nonResourceURLs"], rule["verbs"])
+        for _, item in everything()
+        for rule in item.get("rules", [])
+        if item["kind"] == "ClusterRole" and "nonResourceURLs" in rule
+    }
+
+    assert given == {
+        "provisioning-broker-operator-read": (["/v1/projects/*"], ["get"]),
+        "provisioning-broker-operator-revoke": (["/v1/projects/*"], ["get", "delete"]),
+    }
 
 
 def test_no_role_for_people_writes_records() -> None:
@@ -137,7 +151,7 @@ def test_no_role_for_people_writes_records() -> None:
             continue
         for rule in item["rules"]:
             if set(rule["verbs"]) - {"get", "list", "watch"}:
-                assert not {"provisioningrecords", "*"} & set(rule["resources"])
+                assert not {"provisioningrecords", "*"} & set(rule.get("resources", []))
 
 
 def test_reconciler_has_four_minutes_to_start_before_it_is_judged() -> None:

@@ -126,6 +126,57 @@ def test_a_reply_that_is_no_json_is_refused() -> None:
         plexd.accept(b"<html>")
 
 
+NO_ENTRIES: dict[str, list[str]] = {"metadata": [], "data": [], "reports": []}
+PEER = {
+    "node_id": str(uuid.UUID(int=8)),
+    "mesh_ip": "100.64.0.8",
+    "public_key": base64.b64encode(b"p" * 32).decode(),
+}
+
+
+def state(**changes: object) -> bytes:
+    blocks: dict[str, object] = {
+        "peers": [PEER],
+        "reachability": {"state": "healthy", "changed_at": "2026-01-01T00:00:00Z"},
+        "policy": None,
+        "bridge": None,
+        "state": NO_ENTRIES,
+        "reports": NO_ENTRIES,
+        "executions": [],
+        "sessions": [],
+    }
+    blocks |= changes
+    return json.dumps({name: value for name, value in blocks.items() if value != ...}).encode()
+
+
+def test_a_state_that_is_whole_is_accepted() -> None:
+    assert plexd.accept_state(state()) == 1
+    assert plexd.pull(plexd.Reply(status=200, body=state(peers=[]))) == "state pulled, 0 peers"
+
+
+@pytest.mark.parametrize(
+    ("block", "value"),
+    [
+        *((name, ...) for name in json.loads(state())),
+        *((name, []) for name in ("policy", "bridge", "state", "reports", "reachability")),
+        *((name, None) for name in ("peers", "executions", "sessions", "reachability")),
+        ("peers", [{**PEER, "public_key": "short"}]),
+        ("peers", [{**PEER, "mesh_ip": "100.64.0.8/32"}]),
+        ("reachability", {"state": "healthy"}),
+    ],
+)
+def test_a_state_with_a_wrong_block_is_refused_by_its_name(block: str, value: object) -> None:
+    wrong = state(**{block: value})
+
+    with pytest.raises(AgentError, match=f"^cannot accept state: {block} "):
+        plexd.accept_state(wrong)
+    assert block in plexd.pull(plexd.Reply(status=200, body=wrong))
+
+
+def test_a_state_that_is_not_served_is_told() -> None:
+    assert plexd.pull(plexd.Reply(status=501)) == "state not pulled (501)"
+
+
 @pytest.mark.parametrize("content", ["", " \n", "x" * 513, "t\u00f6ken", "to\x07ken"])
 def test_a_token_that_is_no_token_is_refused_without_being_shown(
     content: str, tmp_path: Path

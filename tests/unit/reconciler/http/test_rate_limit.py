@@ -61,6 +61,24 @@ def test_keys_do_not_share() -> None:
     assert buckets.take("b") is None
 
 
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", "unknown"),
+        (None, "unknown"),
+        ("/run/socket", "unknown"),
+    ],
+)
+def test_an_address_spends_its_customers_budget(address: str | None, key: str) -> None:
+    assert rate_limit.address_key(address) == key
+
+
 def test_memory_is_bounded_and_the_busiest_are_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -25,7 +25,7 @@ from reconciler.ports.identity import (
     DeniedRegistration,
     NewNode,
     Registered,
-    RegistrationTransaction,
+    RegistrationUnit,
     StoreUnavailableError,
 )
 from tests.contract.worlds import World, body, memory_world, unknown_token
@@ -40,11 +40,11 @@ class FlakyStore(InMemoryEnrolmentStore):
     audit_gone = False
 
     @asynccontextmanager
-    async def registration(self) -> AsyncIterator[RegistrationTransaction]:
+    async def registration(self) -> AsyncIterator[RegistrationUnit]:
         if self.gone:
             raise StoreUnavailableError
-        async with super().registration() as transaction:
-            yield transaction
+        async with super().registration() as unit:
+            yield unit
             if self.lost:
                 self.lost -= 1
                 raise AllocationLostError
@@ -124,12 +124,10 @@ async def test_an_audit_that_fails_hides_no_answer(world: World) -> None:
     resource = await world.resource()
     _store(world).audit_gone = True
 
-    refused = await world.register(
-        resource, await world.token(resource), bootstrap_token=unknown_token()
-    )
+    refused = await world.register(resource, await world.token(resource), nonce="")
 
     assert isinstance(refused, Denial)
-    assert refused.code == "token_unknown"
+    assert refused.code == "invariant_violation"
 
 
 async def test_a_project_spends_its_own_budget_with_known_tokens_alone(world: World) -> None:
@@ -170,7 +168,7 @@ async def test_a_node_that_leaves_between_bearer_and_heartbeat_is_told(world: Wo
     assert isinstance(node, Registered)
     await world.deregistrar.deregister(token.id)
 
-    beat = HeartbeatBody(client_now=datetime.now(UTC), binary_checksum="s", binary_version="v")
+    beat = HeartbeatBody(client_now=datetime.now(UTC), binary_checksum="0" * 64, binary_version="v")
     refused = await world.enrolment.heartbeat(node.node_id, beat)
 
     assert isinstance(refused, Denial)
@@ -185,16 +183,15 @@ async def test_a_transaction_that_fails_leaves_the_fake_as_it_was(world: World) 
 
     async def admit() -> None:
         request = _request(body(resource, token))
-        async with store.registration() as transaction:
-            facts = await transaction.facts(request)
+        async with store.registration() as unit:
+            facts = await unit.facts(request)
             assert facts.token is not None
             node = NewNode(
                 id=UUIDv7Source().node_id(),
                 token=facts.token,
-                mesh_ip="100.64.0.1",
                 nsk_digest=bytes(32),
             )
-            await transaction.admit(request, node)
+            await unit.admit(request, node)
 
     with pytest.raises(AllocationLostError):
         await admit()

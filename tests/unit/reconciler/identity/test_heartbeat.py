@@ -15,10 +15,17 @@ from tests.unit.reconciler.samples import NOW
 
 NODE = ids.NodeID(UUID("0197b1a2-3333-7000-8000-000000000001"))
 OTHER = ids.NodeID(UUID("0197b1a2-3333-7000-8000-000000000002"))
+HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+BASE64 = base64.b64encode(bytes.fromhex(HEX)).decode()
 NSK = bytes(range(100, 132))
 BEARER = node_key.NodeBearer(node_id=NODE, nsk_digest=node_key.digest(NSK))
 LIVE = KnownNode(nsk_digest=node_key.digest(NSK), deregistered=False)
 GONE = KnownNode(nsk_digest=node_key.digest(NSK), deregistered=True)
+READMITTED = KnownNode(
+    nsk_digest=node_key.digest(bytes(32)),
+    previous_nsk_digest=node_key.digest(NSK),
+    deregistered=False,
+)
 REKEYED = KnownNode(nsk_digest=node_key.digest(bytes(32)), deregistered=False)
 
 
@@ -34,6 +41,8 @@ def credential(node_id: ids.NodeID = NODE, nsk: bytes = NSK) -> str:
         (BEARER, None, NODE, "nsk_invalid"),
         (BEARER, REKEYED, NODE, "nsk_invalid"),
         (BEARER, REKEYED, OTHER, "nsk_invalid"),
+        (BEARER, READMITTED, NODE, "nsk_revoked"),
+        (BEARER, READMITTED, OTHER, "nsk_revoked"),
         (BEARER, LIVE, OTHER, "node_id_mismatch"),
         (BEARER, LIVE, None, "node_id_mismatch"),
         (BEARER, GONE, OTHER, "node_id_mismatch"),
@@ -48,6 +57,24 @@ def test_the_first_row_that_applies_answers(
     code: str | None,
 ) -> None:
     refused = authenticate(bearer, known, path_node=path)
+
+    assert (None if refused is None else refused.code) == code
+
+
+@pytest.mark.parametrize(
+    ("bearer", "known", "code"),
+    [
+        (None, LIVE, "unauthorized"),
+        (BEARER, None, "nsk_invalid"),
+        (BEARER, READMITTED, "nsk_revoked"),
+        (BEARER, GONE, "node_deregistered"),
+        (BEARER, LIVE, None),
+    ],
+)
+def test_where_the_path_names_no_node_any_live_one_will_do(
+    bearer: node_key.NodeBearer | None, known: KnownNode | None, code: str | None
+) -> None:
+    refused = authenticate(bearer, known, path_node=None, any_node=True)
 
     assert (None if refused is None else refused.code) == code
 
@@ -89,7 +116,7 @@ def test_what_is_no_bearer_is_none(text: str) -> None:
 def _body(**changes: object) -> HeartbeatBody:
     fields: dict[str, object] = {
         "client_now": NOW,
-        "binary_checksum": "sum",
+        "binary_checksum": HEX,
         "binary_version": "v0.8.0",
         **changes,
     }
@@ -109,16 +136,43 @@ def test_more_is_clock_skew(skew_s: int) -> None:
     assert (refused.status, refused.code) == (400, "clock_skew")
 
 
+@pytest.mark.parametrize("checksum", [HEX, BASE64])
+def test_a_checksum_has_two_forms(checksum: str) -> None:
+    assert check(_body(binary_checksum=checksum), now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    "checksum",
+    [
+        "", "sum", HEX.upper(), HEX[1:], HEX + "0", HEX + "\n", BASE64[:-1], BASE64 + "=",
+        BASE64[:42] + "9=", "-" + BASE64[1:], f"sha256:{HEX}",
+    ],
+)  # fmt: skip
+def test_what_is_no_sha256_is_told_as_empty(checksum: str) -> None:
+    refused = check(_body(binary_checksum=checksum), now=NOW)
+
+    assert refused is not None
+    assert (refused.status, refused.code) == (400, "binary_checksum_empty")
+
+
+LATE = {"client_now": NOW + timedelta(hours=1)}
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"binary_checksum": ""}, "binary_checksum_empty"),
+        (
+            {"binary_version": "a\x00b", **LATE, "binary_checksum": ""},
+            "malformed_heartbeat_request",
+        ),
+        ({"binary_version": "x" * 257}, "malformed_heartbeat_request"),
+        ({**LATE, "binary_checksum": "", "binary_version": ""}, "clock_skew"),
+        ({"binary_checksum": "", "binary_version": ""}, "binary_checksum_empty"),
         ({"binary_version": ""}, "binary_version_empty"),
-        ({"binary_version": "a\x00b"}, "malformed_heartbeat_request"),
-        ({"binary_checksum": "x" * 257}, "malformed_heartbeat_request"),
+        ({"binary_version": "   "}, "binary_version_empty"),
     ],
 )
-def test_a_field_out_of_order_has_its_code(changes: dict[str, object], code: str) -> None:
+def test_the_first_field_out_of_order_answers(changes: dict[str, object], code: str) -> None:
     refused = check(_body(**changes), now=NOW)
 
     assert refused is not None

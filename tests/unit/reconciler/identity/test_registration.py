@@ -12,13 +12,16 @@ from function.contract.strategy import BootstrapState
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration import (
+    READMISSIONS_MAX,
     Admit,
     Decision,
     PriorRegistration,
     Readmit,
     RegistrationFacts,
+    RepeatDetail,
     TokenFacts,
     judge,
+    repeat_detail,
 )
 from reconciler.domain.identity.registration_body import RegistrationRequest
 from tests.unit.reconciler import samples
@@ -51,7 +54,7 @@ PRIOR = PriorRegistration(
     reported=False,
     live=True,
 )
-FREE = RegistrationFacts(token=TOKEN, free_address="100.64.0.1")
+FREE = RegistrationFacts(token=TOKEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,8 @@ class Combination:
     same_handle: bool
     deleting: bool
     free: bool
+    key_in_use: bool
+    own_range: bool
 
     @property
     def retry(self) -> bool:
@@ -82,7 +87,9 @@ class Combination:
             token=token,
             prior=self.prior,
             nonce_holder=holders[self.nonce],
-            free_address="100.64.0.1" if self.free else None,
+            key_in_use=self.key_in_use,
+            address_free=self.free,
+            own_range=self.own_range,
         )
         return judge(request, facts)
 
@@ -95,7 +102,9 @@ class Combination:
             ("project_mismatch", not self.same_project),
             ("nonce_collision", self.nonce == "other"),
             ("resource_not_found", self.deleting or not self.same_handle),
+            ("key_in_use", self.key_in_use),
             ("readmit", self.retry),
+            ("subrange_exhausted", not self.free and self.own_range),
             ("pool_exhausted", not self.free),
         )
         return next((name for name, applies in rows if applies), "admit")
@@ -108,16 +117,17 @@ PRIORS = (
     replace(PRIOR, live=False),
     replace(PRIOR, public_key=b"x" * 32),
     replace(PRIOR, nonce_digest=b"x" * 32),
+    replace(PRIOR, readmitted=READMISSIONS_MAX),
 )
 STATES = [state for state in BootstrapState if state is not BootstrapState.NONE]
 COMBINATIONS = [
     Combination(
         state=state, prior=prior, same_project=project, nonce=nonce, same_handle=handle,
-        deleting=deleting, free=free,
+        deleting=deleting, free=free, key_in_use=key, own_range=own,
     )
-    for state, prior, project, nonce, handle, deleting, free in product(
+    for state, prior, project, nonce, handle, deleting, free, key, own in product(
         STATES, PRIORS, (True, False), ("fresh", "own", "other"), (True, False), (True, False),
-        (True, False),
+        (True, False), (True, False), (True, False),
     )
 ]  # fmt: skip
 
@@ -133,7 +143,7 @@ def _name(decision: Decision) -> str:
 
 
 def test_every_combination_gives_its_first_row() -> None:
-    assert len(COMBINATIONS) == 4 * 6 * 2 * 3 * 2 * 2 * 2
+    assert len(COMBINATIONS) == 4 * 7 * 2 * 3 * 2 * 2 * 2 * 2 * 2
     wrong = [item for item in COMBINATIONS if _name(item.decide()) != item.expected()]
 
     assert wrong == []
@@ -157,9 +167,9 @@ def test_a_node_that_reported_is_never_taken_over() -> None:
             assert not isinstance(item.decide(), Readmit)
 
 
-@pytest.mark.parametrize("address", ["100.64.0.1", None])
-def test_an_unknown_token_learns_nothing_else(address: str | None) -> None:
-    facts = RegistrationFacts(token=None, nonce_holder=OTHER_TOKEN, free_address=address)
+@pytest.mark.parametrize("free", [True, False])
+def test_an_unknown_token_learns_nothing_else(*, free: bool) -> None:
+    facts = RegistrationFacts(token=None, nonce_holder=OTHER_TOKEN, address_free=free)
 
     decision = judge(replace(REQUEST, project_id=STRANGER), facts)
 
@@ -168,7 +178,7 @@ def test_an_unknown_token_learns_nothing_else(address: str | None) -> None:
 
 
 def test_an_admission_carries_what_was_judged() -> None:
-    assert judge(REQUEST, FREE) == Admit(token=TOKEN, mesh_ip="100.64.0.1")
+    assert judge(REQUEST, FREE) == Admit(token=TOKEN)
 
 
 def test_a_retry_gets_its_own_node_even_from_a_full_mesh() -> None:
@@ -176,3 +186,22 @@ def test_a_retry_gets_its_own_node_even_from_a_full_mesh() -> None:
     facts = RegistrationFacts(token=consumed, prior=PRIOR, nonce_holder=TOKEN_ID)
 
     assert judge(REQUEST, facts) == Readmit(token=consumed, node_id=NODE)
+
+
+def test_every_repetition_that_is_no_retry_is_told_apart() -> None:
+    details = [None if prior is None else repeat_detail(REQUEST, prior) for prior in PRIORS]
+
+    assert details[:2] == [None, None]
+    assert details[2:] == [
+        RepeatDetail.REPORTED,
+        RepeatDetail.LEFT,
+        RepeatDetail.OTHER_KEY,
+        RepeatDetail.OTHER_NONCE,
+        RepeatDetail.TOO_OFTEN,
+    ]
+
+
+def test_a_strangers_key_is_told_first() -> None:
+    stranger = replace(PRIOR, public_key=b"x" * 32, nonce_digest=b"x" * 32, reported=True)
+
+    assert repeat_detail(REQUEST, stranger) is RepeatDetail.OTHER_KEY

@@ -8,6 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from hypothesis import given
+from hypothesis import strategies as st
 
 from function.contract.secrets import TokenPlaintext
 from reconciler.domain.broker import ids
@@ -104,6 +107,59 @@ def test_a_key_has_one_text_and_is_not_zero(text: str) -> None:
 
     assert isinstance(refused, Denial)
     assert (refused.status, refused.code) == (400, "public_key_invalid")
+
+
+PRIME = 2**255 - 19
+SMALL_ORDER = (
+    0,
+    1,
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+    PRIME - 1,
+    PRIME,
+    PRIME + 1,
+)
+
+
+@pytest.mark.parametrize("high_bit", [0, 2**255])
+@pytest.mark.parametrize("coordinate", SMALL_ORDER)
+def test_a_key_of_small_order_is_refused_in_every_encoding(coordinate: int, high_bit: int) -> None:
+    raw = (coordinate | high_bit).to_bytes(32, "little")
+    # What makes it unusable: whatever the other side's key, the shared secret is zero.
+    with pytest.raises(ValueError, match="shared key"):
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(raw))
+
+    refused = read(body(public_key=base64.b64encode(raw).decode()))
+
+    assert isinstance(refused, Denial)
+    assert (refused.status, refused.code) == (400, "public_key_invalid")
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_what_is_made_as_a_key_is_taken(private: bytes) -> None:
+    public = X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+    request = read(body(public_key=base64.b64encode(public).decode()))
+
+    assert isinstance(request, RegistrationRequest)
+    assert request.public_key == public
+
+
+BRIDGE = TokenPlaintext(PLAINTEXT.reveal().replace("_node_", "_bridge_"))
+
+
+def test_a_bridges_token_registers_no_node() -> None:
+    refused = read(body(bootstrap_token=BRIDGE))
+
+    assert isinstance(refused, Denial)
+    assert (refused.status, refused.code) == (403, "kind_mismatch")
+
+
+def test_an_unreadable_key_is_told_before_a_tokens_kind() -> None:
+    refused = read(body(bootstrap_token=BRIDGE, public_key="short"))
+
+    assert isinstance(refused, Denial)
+    assert refused.code == "public_key_invalid"
 
 
 def test_an_unreadable_token_is_told_before_an_unreadable_key() -> None:

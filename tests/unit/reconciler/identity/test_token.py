@@ -30,6 +30,14 @@ def test_what_is_composed_is_read_back(env: str, project: ids.ProjectID, entropy
     assert token.parse(plaintext) == token.TokenParts(env=env, project_id=project, kind="node")
 
 
+@pytest.mark.parametrize("kind", ["node", "bridge"])
+def test_the_kind_is_read(kind: str) -> None:
+    parts = token.parse(TokenPlaintext("psb_prod_" + "a" * 26 + f"_{kind}_" + "a" * 26))
+
+    assert parts is not None
+    assert parts.kind == kind
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     token.parse(TokenPlaintext(text))

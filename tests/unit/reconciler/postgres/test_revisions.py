@@ -16,6 +16,8 @@ REVISIONS = {
     "0030": "broker_audit",
     "0031": "unsettled_siblings",
     "0032": "shared_holds",
+    "0033": "enrolment_speed",
+    "0034": "registration_timeout",
 }
 
 

@@ -42,6 +42,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
 
     assert settings.broker_interval == settings.fleet_interval == timedelta(seconds=30)
     assert settings.token_ttl == timedelta(hours=1)
+    assert settings.registration_timeout == timedelta(minutes=15)
     assert settings.token_env == "prod"
     assert settings.plexd_sha256 == {}
     assert settings.document_form is DocumentForm.PLEXD
@@ -100,6 +101,8 @@ def test_every_fault_is_told_at_once() -> None:
         ("PLEXSPHERE_MANAGEMENT_FLEET_RECONCILE_INTERVAL", "0s", "between 100ms and 24h"),
         (f"{BROKER}TOKEN_TTL", "299s", "between 300s and 24h"),
         (f"{BROKER}TOKEN_TTL", "24h1s", "between 300s and 24h"),
+        (f"{BROKER}REGISTRATION_TIMEOUT", "59s", "between 1m and 24h"),
+        (f"{BROKER}REGISTRATION_TIMEOUT", "24h1s", "between 1m and 24h"),
         (f"{BROKER}TOKEN_ENV", "prod1", "lower-case letters"),
         (f"{BROKER}TOKEN_ENV", "Prod", "lower-case letters"),
         (f"{BROKER}TOKEN_ENV", "p" * 33, "lower-case letters"),
@@ -145,6 +148,7 @@ def test_every_fault_is_told_at_once() -> None:
         ("PLEXSPHERE_REGISTER_RATE", "1/s,2/s,3/s", "per address"),
         ("KUBECONFIG", "/nowhere/config", "a file that can be read"),
         ("PLEXSPHERE_LOG_LEVEL", "loud", "debug, info"),
+        ("PLEXSPHERE_OPERATOR_AUDIENCE", "two words", "without spaces"),
     ],
     ids=lambda value: value.removeprefix("PLEXSPHERE_").removeprefix("PROVISIONING_BROKER_")[:40],
 )

@@ -1,0 +1,158 @@
+"""What operators read of tokens and placements, and how they revoke a token.
+
+Belongs here: routes and JSON. Not here: who may (`operator_auth`), rows (`ports.operator`).
+A token's text and digest are in no answer: the rows do not hold them. Minting is not served:
+a token belongs to a resource, and the broker issues it. Source: contracts §3.4, §3.5.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final, NoReturn
+from uuid import UUID
+
+from aiohttp import web
+
+from reconciler.adapters.http.operator_auth import Gate
+from reconciler.adapters.http.problem import ProblemError, refuse
+from reconciler.domain.broker import ids
+from reconciler.domain.identity.denial import Denial
+from reconciler.ports.identity import StoreUnavailableError
+from reconciler.ports.operator import Assignment, OperatorStore, TokenMetadata, TokenRevocation
+
+PAGE_DEFAULT: Final = 100
+PAGE_MAX: Final = 500
+"""Tokens of one page, some 150 kB."""
+
+_ID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""The one spelling of an id, so that a path has one spelling too: rights are given by path."""
+_PROJECT: Final = f"/v1/projects/{{project_id:{_ID}}}"
+_TOKENS: Final = f"{_PROJECT}/bootstrap-tokens"
+
+_UNAVAILABLE: Final = Denial(
+    status=503, code="store_unavailable", detail="the store cannot be reached", retry_after_s=1
+)
+_log = logging.getLogger(__name__)
+
+
+class OperatorAPI:
+    """The routes of the operators' listener that need a credential.
+
+    Args:
+        gate: Lets a request through.
+        store: What is read and revoked.
+    """
+
+    def __init__(self, gate: Gate, store: OperatorStore) -> None:
+        self._gate = gate
+        self._store = store
+
+    def add_to(self, router: web.UrlDispatcher) -> None:
+        """Register the routes."""
+        one = f"{_TOKENS}/{{token_id:{_ID}}}"
+        router.add_get(
+            f"{_PROJECT}/management-cluster-assignment", self.assignment, allow_head=False
+        )
+        router.add_get(_TOKENS, self.tokens, allow_head=False)
+        router.add_post(_TOKENS, self.issue)
+        router.add_get(one, self.token, allow_head=False)
+        router.add_delete(one, self.revoke)
+
+    async def assignment(self, request: web.Request) -> web.Response:
+        """Answer where a Project lives."""
+        await self._gate.admit(request)
+        try:
+            found = await self._store.assignment(_project(request))
+        except StoreUnavailableError:
+            raise ProblemError(_UNAVAILABLE) from None
+        if found is None:
+            raise refuse(
+                404, "the Project has no placement", code="management_assignment_not_found"
+            )
+        return _json(_members(found))
+
+    async def tokens(self, request: web.Request) -> web.Response:
+        """Answer one page of a Project's tokens."""
+        await self._gate.admit(request)
+        limit, after = _limit(request), _cursor(request)
+        try:
+            found = await self._store.tokens(_project(request), after=after, limit=limit)
+        except StoreUnavailableError:
+            raise ProblemError(_UNAVAILABLE) from None
+        cursor = str(found[-1].id) if len(found) == limit else None
+        return _json({"items": [_members(row) for row in found], "next_cursor": cursor})
+
+    async def token(self, request: web.Request) -> web.Response:
+        """Answer one token's metadata."""
+        await self._gate.admit(request)
+        try:
+            found = await self._store.token(_project(request), _token(request))
+        except StoreUnavailableError:
+            raise ProblemError(_UNAVAILABLE) from None
+        if found is None:
+            raise refuse(404, "the Project has no such token")
+        return _json(_members(found))
+
+    async def revoke(self, request: web.Request) -> web.Response:
+        """Revoke one token, and log who did."""
+        user = await self._gate.admit(request)
+        project, token = _project(request), _token(request)
+        try:
+            outcome = await self._store.revoke(project, token)
+        except StoreUnavailableError:
+            raise ProblemError(_UNAVAILABLE) from None
+        _log.info(
+            "operator_revokes user=%r project=%s token=%s outcome=%s", user, project, token, outcome
+        )
+        if outcome is TokenRevocation.ABSENT:
+            raise refuse(404, "the Project has no such token")
+        if outcome is TokenRevocation.SPENT:
+            raise refuse(409, "the token was consumed or revoked before")
+        return web.Response(status=204, headers={"Cache-Control": "no-store"})
+
+    async def issue(self, request: web.Request) -> NoReturn:
+        """Refuse to mint: a token that is bound to no resource could enrol any."""
+        await self._gate.admit(request)
+        raise refuse(501, "the broker issues tokens, one per resource")
+
+
+def _project(request: web.Request) -> ids.ProjectID:
+    return ids.ProjectID(UUID(request.match_info["project_id"]))
+
+
+def _token(request: web.Request) -> ids.BootstrapTokenID:
+    return ids.BootstrapTokenID(UUID(request.match_info["token_id"]))
+
+
+def _limit(request: web.Request) -> int:
+    text = request.query.get("limit", str(PAGE_DEFAULT))
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= PAGE_MAX):
+        raise refuse(400, f"limit must lie between 1 and {PAGE_MAX}")
+    return int(text)
+
+
+def _cursor(request: web.Request) -> ids.BootstrapTokenID | None:
+    text = request.query.get("cursor")
+    if text is None:
+        return None
+    try:
+        return ids.BootstrapTokenID(UUID(text))
+    except ValueError:
+        raise refuse(400, "cursor must be the next_cursor of a page") from None
+
+
+def _members(row: Assignment | TokenMetadata) -> dict[str, Any]:
+    """Return a row's members; what is not known is left out, as the contract's optional ones."""
+    return {name: _wire(value) for name, value in asdict(row).items() if value is not None}
+
+
+def _wire(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _json(body: dict[str, Any]) -> web.Response:
+    return web.json_response(body, headers={"Cache-Control": "no-store"})

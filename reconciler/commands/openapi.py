@@ -1,0 +1,39 @@
+"""`broker openapi`: the OpenAPI document of the node listener, as JSON.
+
+Belongs here: writing it to stdout or a file. Not here: what it says
+(`reconciler.adapters.http.openapi`). Only `reconciler.main` imports it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from reconciler.adapters.http.openapi import document
+
+
+def text() -> str:
+    """Return the document as it is kept in `docs/openapi.json`, with a final newline."""
+    return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write it there; without it, to stdout.",
+)
+def openapi(out: Path | None) -> None:
+    """Write the OpenAPI 3.1 document of what nodes are served.
+
+    Idempotency: equal programs write equal bytes.
+    """
+    if out is None:
+        click.echo(text(), nl=False)
+        return
+    staged = out.with_name(f".{out.name}.partial")
+    staged.write_text(text(), encoding="utf-8")
+    staged.replace(out)
+    click.echo(out)

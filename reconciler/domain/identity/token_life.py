@@ -1,0 +1,139 @@
+"""The life of a resource's bootstrap tokens: what to do next, and what to show.
+
+Theory of operation: of a resource's generations one state speaks for all; with what is known of
+its substrate and its node it is a `Situation` of closed sets, and `decide` is a table read
+from the top whose first row that fits gives the action, so it is total. Three laws hold: no
+token is minted while a substrate may carry an earlier one, nor for a resource that is
+going; a node that is there needs none; a spent token is never made good again.
+
+Belongs here: the decision. Not here: minting and delivering (`app.bootstrap`), consuming
+(`registration`). Source: design §5 "Tokens"; docs/decisions/0004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum, unique
+from typing import Final
+
+from function.contract.strategy import BootstrapState
+
+MINT_PAUSE: Final = timedelta(seconds=30)
+"""Least time between two generations (design §5: burst 1, then one per 30 s), by the
+database's clock and from when the last was issued, so that it survives a restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One token of a resource, without its text.
+
+    Attributes:
+        number: 1 is the first.
+        state: By the database's clock.
+        consumed_at: When a node registered with it, or None.
+    """
+
+    number: int
+    state: BootstrapState
+    issued_at: datetime
+    consumed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLife:
+    """A resource's tokens at one moment.
+
+    Attributes:
+        generations: The newest first; empty before the first.
+        now: The database's clock.
+    """
+
+    generations: tuple[Generation, ...]
+    now: datetime
+
+    @property
+    def state(self) -> BootstrapState:
+        """The state that speaks for all.
+
+        A Secret that was lost leaves an older generation valid. Where a node came with that
+        one, which revoked the newer in the same transaction, the token was consumed.
+        """
+        if not self.generations:
+            return BootstrapState.NONE
+        newest, *older = self.generations
+        if newest.state is not BootstrapState.REVOKED:
+            return newest.state
+        late = any(
+            one.consumed_at is not None and one.consumed_at >= newest.issued_at for one in older
+        )
+        return BootstrapState.CONSUMED if late else BootstrapState.REVOKED
+
+    @property
+    def rested(self) -> bool:
+        """Whether another generation may be minted by now."""
+        return not self.generations or self.now - self.generations[0].issued_at >= MINT_PAUSE
+
+    @property
+    def drops_secrets(self) -> bool:
+        """Whether the Secrets of all generations must go: nobody may register with any."""
+        return self.state in _SPENT
+
+
+_SPENT: Final = frozenset({BootstrapState.CONSUMED, BootstrapState.REVOKED})
+
+
+@unique
+class Action(StrEnum):
+    """What the reconciler does about the token."""
+
+    NOTHING = "nothing"
+    MINT = "mint"
+    AWAIT_POLICIES = "await-policies"
+    AWAIT_PAUSE = "await-pause"
+    RENEW = "renew"
+    STALL = "stall"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """The facts that decide, as closed sets.
+
+    Attributes:
+        state: What speaks for all generations.
+        delivered: The newest generation's Secret is there.
+        substrate: There is a substrate, or may be one.
+        registered: The node is in the mesh.
+        going: The resource's deletion was requested.
+        policies: The admission policies that hold what is protected are in force.
+        rested: The pause after the last generation is over.
+    """
+
+    state: BootstrapState
+    delivered: bool
+    substrate: bool
+    registered: bool = False
+    going: bool = False
+    policies: bool = True
+    rested: bool = True
+
+
+_STRANDED: Final = frozenset({BootstrapState.EXPIRED, BootstrapState.REVOKED})
+"""What a machine cannot register with, and only a new machine helps."""
+
+_TABLE: Final[tuple[tuple[Action, Callable[[Situation], bool]], ...]] = (
+    (Action.NOTHING, lambda s: s.going or s.registered),
+    (Action.RENEW, lambda s: s.substrate and s.state is BootstrapState.ISSUED),
+    (Action.STALL, lambda s: s.substrate and s.state in _STRANDED),
+    (Action.NOTHING, lambda s: s.substrate),
+    (Action.NOTHING, lambda s: s.state is BootstrapState.ISSUED and s.delivered),
+    (Action.AWAIT_POLICIES, lambda s: not s.policies),
+    (Action.AWAIT_PAUSE, lambda s: not s.rested),
+    (Action.MINT, lambda s: True),  # noqa: ARG005 - the row that always fits
+)
+
+
+def decide(situation: Situation) -> Action:
+    """Return what to do. Total: every situation has an action."""
+    return next(action for action, fits in _TABLE if fits(situation))

@@ -1,0 +1,356 @@
+"""The operators' API over a real socket and a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import asyncpg
+import pytest
+from uuid_utils.compat import uuid7
+from yarl import URL
+
+from reconciler.adapters.http.listener import listening
+from reconciler.adapters.http.operator_api import OperatorAPI
+from reconciler.adapters.http.operator_app import operator_app
+from reconciler.adapters.http.operator_auth import Gate
+from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
+from reconciler.adapters.postgres.pool import open_pool
+from reconciler.domain.broker import ids
+from reconciler.domain.identity import token as token_text
+from reconciler.domain.identity.denial import Denial
+from reconciler.ports.identity import Registered
+from reconciler.ports.operator import OperatorStore
+from tests.contract.worlds import World, postgres_world
+from tests.fakes.operator_store import EmptyOperatorStore
+from tests.fakes.reviewer import InMemoryReviewer
+from tests.integration.http.conftest import LOOPBACK, Answer
+from tests.integration.http.test_register import assert_problem
+from tests.unit.reconciler import samples
+
+pytestmark = pytest.mark.integration
+
+READER, WRITER, STRANGER = "reader.jwt", "writer.jwt", "stranger.jwt"
+PROJECT = f"/v1/projects/{samples.PROJECT}"
+TOKENS = f"{PROJECT}/bootstrap-tokens"
+OTHER_PROJECT = "0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0aff"
+METADATA = {
+    "id",
+    "project_id",
+    "resource_id",
+    "generation",
+    "kind",
+    "env_prefix",
+    "issued_at",
+    "expires_at",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A client of the listener, and who is known there."""
+
+    reviewer: InMemoryReviewer
+    url: str
+    session: aiohttp.ClientSession
+
+    async def ask(self, method: str, path: str, token: str = READER, **options: Any) -> Answer:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = options.pop("headers", headers)
+        url = URL(self.url + path, encoded=True)
+        async with self.session.request(method, url, headers=headers, **options) as response:
+            text = await response.text()
+            return Answer(
+                status=response.status,
+                headers=dict(response.headers),
+                text=text,
+                json=await response.json(content_type=None) if text.startswith("{") else None,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operators(Client):
+    """A client, and the world behind the listener.
+
+    Attributes:
+        pool: What the listener reads through.
+    """
+
+    world: World
+    pool: asyncpg.Pool
+
+
+def _reviewer() -> InMemoryReviewer:
+    reviewer = InMemoryReviewer()
+    for token, user in ((READER, "ann"), (WRITER, "bob"), (STRANGER, "eve")):
+        reviewer.know(token, user)
+    for user, verbs in (("ann", ("get",)), ("bob", ("get", "delete", "post"))):
+        for verb in verbs:
+            reviewer.grant(user, verb, f"{PROJECT}/*")
+    return reviewer
+
+
+@asynccontextmanager
+async def _listening(
+    reviewer: InMemoryReviewer, store: OperatorStore
+) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
+    app = operator_app({}, OperatorAPI(Gate(reviewer), store))
+    async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
+        yield url, session
+
+
+@pytest.fixture
+async def operators(dsn: str) -> AsyncIterator[Operators]:
+    reviewer = _reviewer()
+    pool = await open_pool(dsn, size_max=4)
+    async with (
+        postgres_world(dsn) as world,
+        _listening(reviewer, PostgresOperatorStore(pool)) as (url, session),
+    ):
+        yield Operators(reviewer=reviewer, url=url, session=session, world=world, pool=pool)
+    await pool.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    reviewer = _reviewer()
+    async with _listening(reviewer, EmptyOperatorStore()) as (url, session):
+        yield Client(reviewer=reviewer, url=url, session=session)
+
+
+async def test_a_token_is_its_metadata_and_nothing_else(operators: Operators) -> None:
+    resource = await operators.world.resource()
+    token = await operators.world.token(resource)
+
+    answer = await operators.ask("GET", f"{TOKENS}/{token.id}")
+
+    assert answer.status == 200
+    assert set(answer.json) == METADATA
+    assert answer.json["id"] == str(token.id)
+    assert answer.json["project_id"] == str(samples.PROJECT)
+    assert answer.json["resource_id"] == str(resource.id)
+    assert (answer.json["kind"], answer.json["env_prefix"]) == ("node", "prod")
+    assert datetime.fromisoformat(answer.json["expires_at"]) == token.expires_at
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert token_text.digest(token.plaintext).hex() not in answer.text
+
+
+async def test_a_consumed_and_a_revoked_token_say_when(operators: Operators) -> None:
+    world = operators.world
+    spent, dropped = await world.resource("a"), await world.resource("b")
+    consumed, revoked = await world.token(spent), await world.token(dropped)
+    assert isinstance(await world.register(spent, consumed), Registered)
+    await world.issuer.revoke(dropped.id)
+
+    one = await operators.ask("GET", f"{TOKENS}/{consumed.id}")
+    two = await operators.ask("GET", f"{TOKENS}/{revoked.id}")
+
+    assert set(one.json) == METADATA | {"consumed_at"}
+    assert set(two.json) == METADATA | {"revoked_at"}
+
+
+async def test_tokens_come_in_pages(operators: Operators) -> None:
+    resource = await operators.world.resource()
+    issued = [await operators.world.token(resource, generation) for generation in (1, 2, 3)]
+
+    first = await operators.ask("GET", f"{TOKENS}?limit=2")
+    rest = await operators.ask("GET", f"{TOKENS}?limit=2&cursor={first.json['next_cursor']}")
+
+    listed = [item["id"] for answer in (first, rest) for item in answer.json["items"]]
+    assert listed == [str(token.id) for token in issued]
+    assert rest.json["next_cursor"] is None
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=501", "limit=ten", "limit=%D9%A3", "cursor=last"]
+)
+async def test_a_page_that_is_none_is_400(operators: Operators, query: str) -> None:
+    assert_problem(await operators.ask("GET", f"{TOKENS}?{query}"), 400, None)
+
+
+async def test_a_projects_placement_is_told(operators: Operators) -> None:
+    cluster = ids.management_cluster_id("local")
+    missing = await operators.ask("GET", f"{PROJECT}/management-cluster-assignment")
+    await operators.world.tenancy.assign_project(
+        samples.PROJECT, cluster, namespace="shop", phase="Ready"
+    )
+
+    answer = await operators.ask("GET", f"{PROJECT}/management-cluster-assignment")
+
+    assert_problem(missing, 404, "management_assignment_not_found")
+    assert answer.status == 200
+    assert answer.json["management_cluster_id"] == str(cluster)
+    assert (answer.json["namespace_name"], answer.json["namespace_phase"]) == ("shop", "Ready")
+
+
+async def test_a_token_is_revoked_once_and_by_name(
+    operators: Operators, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    resource = await operators.world.resource()
+    token = await operators.world.token(resource)
+
+    first = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+    second = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+
+    assert (first.status, first.text) == (204, "")
+    assert_problem(second, 409, None)
+    late = await operators.world.register(resource, token)
+    assert isinstance(late, Denial)
+    assert late.code == "token_revoked"
+    assert f"operator_revokes user='bob' project={samples.PROJECT} token={token.id}" in caplog.text
+
+
+async def test_a_consumed_token_cannot_be_revoked(operators: Operators) -> None:
+    resource = await operators.world.resource()
+    token = await operators.world.token(resource)
+    assert isinstance(await operators.world.register(resource, token), Registered)
+
+    answer = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+
+    assert_problem(answer, 409, None)
+    assert "revoked_at" not in (await operators.ask("GET", f"{TOKENS}/{token.id}")).json
+
+
+async def test_revoking_one_generation_leaves_the_other(operators: Operators) -> None:
+    resource = await operators.world.resource()
+    lost, current = [await operators.world.token(resource, number) for number in (1, 2)]
+
+    assert (await operators.ask("DELETE", f"{TOKENS}/{lost.id}", WRITER)).status == 204
+
+    assert isinstance(await operators.world.register(resource, current), Registered)
+
+
+async def test_a_revocation_and_a_registration_have_one_winner(operators: Operators) -> None:
+    for number in range(10):
+        resource = await operators.world.resource(f"web-{number}")
+        token = await operators.world.token(resource)
+
+        answer, registered = await asyncio.gather(
+            operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER),
+            operators.world.register(resource, token),
+        )
+
+        won = isinstance(registered, Registered)
+        assert answer.status == (409 if won else 204)
+        if won:
+            await operators.world.deregistrar.deregister(token.id)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_an_unknown_token_is_404(operators: Operators, method: str) -> None:
+    assert_problem(await operators.ask(method, f"{TOKENS}/{uuid7()}", WRITER), 404, None)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_token_of_another_project_is_404(operators: Operators, method: str) -> None:
+    token = await operators.world.token(await operators.world.resource())
+    elsewhere = f"/v1/projects/{OTHER_PROJECT}/*"
+    for verb in ("get", "delete"):
+        operators.reviewer.grant("bob", verb, elsewhere)
+
+    path = f"/v1/projects/{OTHER_PROJECT}/bootstrap-tokens/{token.id}"
+    assert_problem(await operators.ask(method, path, WRITER), 404, None)
+
+    assert "revoked_at" not in (await operators.ask("GET", f"{TOKENS}/{token.id}")).json
+
+
+async def test_no_token_is_minted_here(operators: Operators) -> None:
+    answer = await operators.ask("POST", TOKENS, WRITER, json={"kind": "node"})
+
+    assert_problem(answer, 501, None)
+
+
+ROUTES = [
+    ("GET", f"{PROJECT}/management-cluster-assignment"),
+    ("GET", TOKENS),
+    ("POST", TOKENS),
+    ("GET", f"{TOKENS}/{OTHER_PROJECT}"),
+    ("DELETE", f"{TOKENS}/{OTHER_PROJECT}"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+class TestGate:
+    @pytest.mark.parametrize(
+        "header", [None, "", "Bearer", "Bearer ", "Basic YTpi", "Bearer a b", "Bearer a,b"]
+    )
+    async def test_without_a_bearer_it_is_401(
+        self, client: Client, method: str, path: str, header: str | None
+    ) -> None:
+        headers = {} if header is None else {"Authorization": header}
+
+        answer = await client.ask(method, path, headers=headers)
+
+        assert_problem(answer, 401, None)
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert client.reviewer.asked == []
+
+    async def test_an_unknown_bearer_is_401(self, client: Client, method: str, path: str) -> None:
+        assert_problem(await client.ask(method, path, "forged.jwt"), 401, None)
+
+    async def test_a_user_without_the_right_is_403(
+        self, client: Client, method: str, path: str
+    ) -> None:
+        assert_problem(await client.ask(method, path, STRANGER), 403, None)
+
+    async def test_without_a_verdict_it_is_503_and_never_open(
+        self, client: Client, method: str, path: str
+    ) -> None:
+        client.reviewer.available = False
+
+        answer = await client.ask(method, path, WRITER)
+
+        assert_problem(answer, 503, None)
+        assert answer.headers["Retry-After"] == "5"
+
+    async def test_the_verdict_is_asked_for_the_path_and_the_verb(
+        self, client: Client, method: str, path: str
+    ) -> None:
+        await client.ask(method, f"{path}?limit=1", STRANGER)
+
+        assert client.reviewer.asked == [(method.lower(), path)]
+
+
+async def test_a_reader_revokes_nothing(operators: Operators) -> None:
+    token = await operators.world.token(await operators.world.resource())
+
+    assert_problem(await operators.ask("DELETE", f"{TOKENS}/{token.id}", READER), 403, None)
+
+    assert "revoked_at" not in (await operators.ask("GET", f"{TOKENS}/{token.id}")).json
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/v1/projects/{UUID(str(samples.PROJECT)).hex}/bootstrap-tokens",
+        f"/v1/projects/{str(samples.PROJECT).upper()}/bootstrap-tokens",
+        f"{PROJECT}/../{OTHER_PROJECT}/bootstrap-tokens/x",
+        f"{PROJECT}/bootstrap-tokens/",
+        f"{PROJECT}//bootstrap-tokens",
+        f"{PROJECT}/bootstrap-tokens/me",
+        "/v1/projects",
+        "/v1/management-clusters",
+        "/metrics",
+    ],
+)
+async def test_no_other_spelling_and_no_other_path_is_served(client: Client, path: str) -> None:
+    assert_problem(await client.ask("GET", path, WRITER), 404, None)
+
+
+async def test_a_lost_store_is_503(operators: Operators) -> None:
+    token = await operators.world.token(await operators.world.resource())
+    # What a restart of Postgres looks like from here, for as long as this test runs.
+    await operators.pool.close()
+
+    for method, path in (("GET", TOKENS), ("GET", f"{TOKENS}/{token.id}")):
+        assert_problem(await operators.ask(method, path), 503, "store_unavailable")
+    lost = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+    assert_problem(lost, 503, "store_unavailable")

@@ -1,0 +1,121 @@
+"""Tokens as a tick looks after them: their pause, their end, their Secrets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from function.contract.conditions import ConditionType, Said, find
+from function.contract.strategy import Phase
+from reconciler.domain.identity.token import TTL_MAX
+from tests.unit.reconciler.app.world import World
+
+
+async def _two_generations() -> World:
+    """The first Secret was lost, so a second generation followed."""
+    world = World()
+    await world.tick()
+    lost = dict(world.cluster.secrets)
+    world.cluster.secrets.clear()
+    world.store.clock.advance(timedelta(seconds=31))
+    await world.tick()
+    assert world.resource.generation == 2
+    # It was not lost after all: a cache or a backup brought it back.
+    world.cluster.secrets.update(lost)
+    return world
+
+
+async def test_another_write_of_the_aggregate_does_not_put_the_next_token_off() -> None:
+    world = World()
+    await world.tick()
+    world.cluster.secrets.clear()
+    world.store.clock.advance(timedelta(seconds=31))
+    written = replace(world.resource, updated_at=world.store.clock.now())
+    world.store.resources[written.id] = written
+
+    await world.tick()
+
+    assert world.resource.generation == 2
+
+
+async def test_a_node_that_comes_with_the_earlier_token_leaves_no_secret_of_any() -> None:
+    world = await _two_generations()
+    assert len(world.cluster.secrets) == 2
+    first, second = sorted(world.store.tokens.values(), key=lambda row: row.generation)
+    first.consumed_at = second.revoked_at = world.store.clock.now()
+
+    await world.tick()
+
+    assert world.status["bootstrap"]["state"] == "Consumed"
+    assert world.cluster.secrets == {}
+
+
+@pytest.mark.parametrize("reason", ["TokenExpired", "TokenRevoked"])
+async def test_a_machine_whose_token_ended_stalls_its_record(reason: str) -> None:
+    world = World()
+    await world.tick_until_quiet()
+    world.react()
+    await world.tick_until_quiet()
+    (row,) = world.store.tokens.values()
+    if reason == "TokenRevoked":
+        row.revoked_at = world.store.clock.now()
+    # Past the cap no renewal reaches, however often a tick comes by.
+    world.store.clock.advance(TTL_MAX + timedelta(seconds=1))
+
+    await world.tick()
+    await world.tick()
+
+    stalled = find(world.status, ConditionType.STALLED)
+    assert stalled is not None
+    assert (stalled.status, stalled.reason) == ("True", reason)
+    assert "recreate the substrate" in stalled.message
+    assert world.resource.generation == 1
+
+
+async def _enrolling() -> World:
+    world = World()
+    await world.tick_until_quiet()
+    world.react()
+    await world.tick_until_quiet()
+    assert world.resource.phase is Phase.ENROLLING
+    return world
+
+
+def _stalled(world: World) -> Said | None:
+    return find(world.status, ConditionType.STALLED)
+
+
+@pytest.mark.parametrize(("minutes", "late"), [(14, False), (15, True)])
+async def test_a_node_that_does_not_come_in_time_stalls_its_record(
+    minutes: int, late: bool
+) -> None:
+    world = await _enrolling()
+    # What is written meanwhile does not put the deadline off.
+    world.store.clock.advance(timedelta(minutes=7))
+    written = replace(world.resource, updated_at=world.store.clock.now())
+    world.store.resources[written.id] = written
+    world.store.clock.advance(timedelta(minutes=minutes - 7))
+
+    await world.tick()
+
+    stalled = _stalled(world)
+    assert (stalled is not None and stalled.status == "True") is late
+    if stalled is not None and late:
+        assert stalled.reason == "RegistrationTimeout"
+        assert "within 15 min" in stalled.message
+    assert world.resource.phase is Phase.ENROLLING
+
+
+async def test_a_node_that_comes_late_is_welcome() -> None:
+    world = await _enrolling()
+    world.store.clock.advance(timedelta(minutes=20))
+    await world.tick()
+
+    world.register()
+    await world.tick_until_quiet()
+
+    stalled = _stalled(world)
+    assert stalled is None or stalled.status == "False"
+    assert world.resource.phase is Phase.READY

@@ -1,0 +1,129 @@
+"""The third table: what is done about a resource's tokens, over every combination."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from datetime import timedelta
+
+import pytest
+
+from function.contract.strategy import BootstrapState
+from reconciler.domain.identity.token_life import (
+    MINT_PAUSE,
+    Action,
+    Generation,
+    Situation,
+    TokenLife,
+    decide,
+)
+from tests.unit.reconciler.samples import NOW
+
+FLAGS = [field.name for field in fields(Situation) if field.name != "state"]
+
+
+def every() -> Iterator[Situation]:
+    for state in BootstrapState:
+        for flags in itertools.product((False, True), repeat=len(FLAGS)):
+            yield Situation(state=state, **dict(zip(FLAGS, flags, strict=True)))
+
+
+EVERY = list(every())
+
+
+def expected(s: Situation) -> Action:
+    if s.going or s.registered:
+        return Action.NOTHING
+    if s.substrate:
+        if s.state is BootstrapState.ISSUED:
+            return Action.RENEW
+        stranded = s.state in (BootstrapState.EXPIRED, BootstrapState.REVOKED)
+        return Action.STALL if stranded else Action.NOTHING
+    if s.state is BootstrapState.ISSUED and s.delivered:
+        return Action.NOTHING
+    if not s.policies:
+        return Action.AWAIT_POLICIES
+    return Action.MINT if s.rested else Action.AWAIT_PAUSE
+
+
+def test_every_situation_has_the_action_that_is_meant() -> None:
+    assert len(EVERY) == len(BootstrapState) * 2 ** len(FLAGS)
+    for situation in EVERY:
+        assert decide(situation) is expected(situation), situation
+
+
+def test_no_token_is_minted_while_a_substrate_may_carry_one_or_the_resource_goes() -> None:
+    for situation in EVERY:
+        if situation.substrate or situation.going or situation.registered:
+            assert decide(situation) is not Action.MINT
+
+
+def test_a_spent_token_is_never_renewed() -> None:
+    for situation in EVERY:
+        if decide(situation) is Action.RENEW:
+            assert situation.state is BootstrapState.ISSUED
+
+
+def test_after_minting_there_is_nothing_to_do_and_after_stalling_it_stays_so() -> None:
+    for situation in EVERY:
+        action = decide(situation)
+        if action is Action.MINT:
+            minted = replace(situation, state=BootstrapState.ISSUED, delivered=True, rested=False)
+            assert decide(minted) is Action.NOTHING
+        if action is Action.STALL:
+            assert decide(replace(situation, rested=True, policies=True)) is Action.STALL
+
+
+def generation(number: int, state: BootstrapState, **times: object) -> Generation:
+    given = {"issued_at": NOW + number * timedelta(minutes=1), "consumed_at": None, **times}
+    return Generation(number=number, state=state, **given)  # type: ignore[arg-type]  # a test's shorthand
+
+
+@pytest.mark.parametrize(
+    ("generations", "state"),
+    [
+        ([], BootstrapState.NONE),
+        ([generation(1, BootstrapState.ISSUED)], BootstrapState.ISSUED),
+        ([generation(1, BootstrapState.REVOKED)], BootstrapState.REVOKED),
+        (
+            [generation(2, BootstrapState.ISSUED), generation(1, BootstrapState.EXPIRED)],
+            BootstrapState.ISSUED,
+        ),
+        (
+            [generation(2, BootstrapState.EXPIRED), generation(1, BootstrapState.CONSUMED)],
+            BootstrapState.EXPIRED,
+        ),
+        (
+            [
+                generation(2, BootstrapState.REVOKED),
+                generation(1, BootstrapState.CONSUMED, consumed_at=NOW + timedelta(minutes=5)),
+            ],
+            BootstrapState.CONSUMED,
+        ),
+        (
+            [
+                generation(2, BootstrapState.REVOKED),
+                generation(1, BootstrapState.CONSUMED, consumed_at=NOW + timedelta(seconds=90)),
+            ],
+            BootstrapState.REVOKED,
+        ),
+    ],
+)
+def test_one_state_speaks_for_all_generations(
+    generations: list[Generation], state: BootstrapState
+) -> None:
+    life = TokenLife(generations=tuple(generations), now=NOW + timedelta(hours=1))
+
+    assert life.state is state
+    spent = state in (BootstrapState.CONSUMED, BootstrapState.REVOKED)
+    assert life.drops_secrets is spent
+
+
+@pytest.mark.parametrize(("since", "rested"), [(29.9, False), (30.0, True)])
+def test_half_a_minute_lies_between_two_generations(since: float, rested: bool) -> None:
+    newest = generation(1, BootstrapState.EXPIRED, issued_at=NOW)
+    life = TokenLife(generations=(newest,), now=NOW + timedelta(seconds=since))
+
+    assert life.rested is rested
+    assert timedelta(seconds=30) == MINT_PAUSE
