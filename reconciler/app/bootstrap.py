@@ -147,8 +147,10 @@ class Bootstrap:
     ) -> bool:
         if life.state is not BootstrapState.ISSUED:
             return False
-        newest = life.generations[0].number
-        if newest != resource.generation or resource.bootstrap_token_id is None:
+        newest = life.generations[0]
+        if newest.state is not BootstrapState.ISSUED or newest.number != resource.generation:
+            return False
+        if resource.bootstrap_token_id is None:
             return False
         name = names.token_secret_name(view.name, resource.generation)
         return await self._ports.cluster.token_secret_exists(view.namespace, name)

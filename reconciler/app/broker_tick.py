@@ -242,7 +242,7 @@ class Tick:
             stall=self._stall(resource, view, life, registered=node is not None),
             orphaned=view.controller_uid is None,
             bootstrap=BootstrapState.NONE if token is None else life.state,
-            secret_name=await self._secret(resource, view, life),
+            secret_name=await self._secret(resource, view, life, registered=node is not None),
             node=None if node is None else publishing.node(node),
             provider_config=self._provider_config_name(resource, view),
             enrolment=publishing.enrolment(view, self._enrolment),
@@ -264,12 +264,17 @@ class Tick:
         return bootstrap.overdue(resource, now=now, timeout=timeout)
 
     async def _secret(
-        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+        self,
+        resource: ProvisionedResource,
+        view: RecordView,
+        life: TokenLife,
+        *,
+        registered: bool,
     ) -> str | None:
         """Return the Secret to deliver from; once none may be used, all are deleted, once."""
         if resource.bootstrap_token_id is None:
             return None
-        if not life.drops_secrets:
+        if not life.drops_secrets and not registered:
             return names.token_secret_name(view.name, resource.generation)
         if (view.status.get("bootstrap") or {}).get("secretRef") is not None:
             await self._bootstrap.drop_secrets(resource, view, life)

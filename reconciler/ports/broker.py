@@ -179,8 +179,8 @@ class TokenIssuer(Protocol):
         """Mint a token for one generation of one resource; stored as a hash.
 
         Raises:
-            StaleAggregateError: This generation was issued before, or the resource's
-                deletion was requested.
+            StaleAggregateError: This generation was issued before, the resource's deletion
+                was requested, or a node of it is in the mesh.
             InvalidInputError: The window lies outside 300 s to 24 h.
 
         Idempotency: none; the caller claims the generation by the aggregate's version

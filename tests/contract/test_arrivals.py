@@ -119,7 +119,9 @@ class TestCopies:
 
     async def test_a_later_generation_may_bring_its_own_key_again(self, world: World) -> None:
         resource = await world.resource()
-        await _registered(world, resource, await world.token(resource, 1), public_key=KEY)
+        first = await world.token(resource, 1)
+        await _registered(world, resource, first, public_key=KEY)
+        await world.deregistrar.deregister(first.id)
 
         await _registered(world, resource, await world.token(resource, 2), public_key=KEY)
 
@@ -241,8 +243,10 @@ class TestEvents:
 
     async def test_a_replaced_node_is_told_to_have_left(self, world: World) -> None:
         resource = await world.resource()
-        old = await _registered(world, resource, await world.token(resource, 1))
+        token = await world.token(resource, 1)
+        old = await _registered(world, resource, token)
 
+        await world.deregistrar.deregister(token.id)
         await _registered(world, resource, await world.token(resource, 2))
 
         types = [event.type for event in await world.backdoor.events(old.node_id)]

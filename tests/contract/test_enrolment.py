@@ -86,9 +86,11 @@ class TestSuccess:
         assert (peer.node_id, peer.mesh_ip) == (first.node_id, "100.64.0.1")
         assert second.mesh.mesh_ip == "100.64.0.2"
 
-    async def test_a_later_generation_replaces_the_node(self, world: World) -> None:
+    async def test_a_later_generation_follows_a_node_that_left(self, world: World) -> None:
         resource = await world.resource()
-        first = await _registered(world, resource, await world.token(resource, 1))
+        token = await world.token(resource, 1)
+        first = await _registered(world, resource, token)
+        await world.deregistrar.deregister(token.id)
 
         second = await _registered(world, resource, await world.token(resource, 2))
 

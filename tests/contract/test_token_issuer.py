@@ -13,6 +13,7 @@ from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
 from reconciler.domain.identity import token as token_text
 from reconciler.ports.broker import IssuedToken
+from reconciler.ports.identity import Registered
 from tests.contract.worlds import HOUR, World, aggregate
 from tests.unit.reconciler import samples
 
@@ -207,3 +208,25 @@ async def test_a_resource_without_tokens_has_an_empty_life(world: World) -> None
     assert life.generations == ()
     assert life.state is BootstrapState.NONE
     assert life.rested
+
+
+async def test_a_resource_with_a_live_node_gets_none(world: World) -> None:
+    resource = await world.resource()
+    await world.register(resource, await world.token(resource, 1))
+
+    with pytest.raises(StaleAggregateError, match="a node of the resource is registered"):
+        await world.token(resource, 2)
+
+
+async def test_a_registration_and_the_next_generation_leave_one_of_both(world: World) -> None:
+    for number in range(5):
+        resource = await world.resource(f"race-{number}")
+        first = await world.token(resource, 1)
+
+        registered, _ = await asyncio.gather(
+            world.register(resource, first), world.token(resource, 2), return_exceptions=True
+        )
+
+        assert isinstance(registered, Registered)
+        life = await world.issuer.life(resource.id)
+        assert life.state is BootstrapState.CONSUMED

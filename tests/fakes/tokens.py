@@ -35,6 +35,12 @@ class InMemoryTokenIssuer:
         if stored is None or stored.deletion_requested_at is not None:
             message = "cannot issue token: the resource is gone or being deleted"
             raise StaleAggregateError(message)
+        if any(
+            node.resource_id == resource.id and node.deregistered_at is None
+            for node in self.store.nodes.values()
+        ):
+            message = "cannot issue token: a node of the resource is registered"
+            raise StaleAggregateError(message)
         for row in self.store.tokens.values():
             if (row.resource_id, row.generation) == (resource.id, generation):
                 message = f"cannot issue token: generation {generation} was issued before"

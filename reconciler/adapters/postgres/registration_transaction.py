@@ -20,6 +20,7 @@ from reconciler.adapters.postgres import enrolment_audit, mesh_addresses
 from reconciler.adapters.postgres.token_issuer import STATE
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.registration import (
+    READMISSIONS_MAX,
     PriorRegistration,
     RegistrationFacts,
     TokenFacts,
@@ -100,7 +101,12 @@ WITH readmitted AS (
     UPDATE plexsphere.nodes
     SET previous_nsk_hash = nsk_hash, nsk_hash = $5, readmitted = readmitted + 1
     WHERE id = $4 AND reported_at IS NULL AND last_heartbeat_at IS NULL
-      AND deregistered_at IS NULL
+      AND deregistered_at IS NULL AND readmitted < $6
+      AND EXISTS (
+          SELECT FROM plexsphere.provisioned_resources AS resource
+          WHERE resource.id = nodes.provisioned_resource_id
+            AND resource.deletion_requested_at IS NULL
+      )
     RETURNING mesh_ip
 )
 """  # noqa: S608 - constants
@@ -170,10 +176,10 @@ class PostgresRegistration:
         """Replace the key of a node that never reported, and remember the former one."""
         row = await self._connection.fetchrow(
             _READMIT, token.project_id, token.provisioned_resource_id, token.domain_id, node_id,
-            nsk_digest,
+            nsk_digest, READMISSIONS_MAX,
         )  # fmt: skip
         if row is None:
-            message = "cannot readmit node: it reported or left meanwhile"
+            message = "cannot readmit node: it reported, left, came too often or is going"
             raise AllocationLostError(message)
         return _mesh(row)
 

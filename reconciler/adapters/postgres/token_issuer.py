@@ -33,6 +33,18 @@ _LOCK: LiteralString = """
 SELECT true FROM plexsphere.provisioned_resources WHERE id = $1 FOR NO KEY UPDATE
 """
 
+_NODE_IS_LIVE: LiteralString = """
+SELECT true FROM plexsphere.nodes
+WHERE provisioned_resource_id = $1 AND deregistered_at IS NULL
+"""
+"""After the lock and on its own, so that it sees what whoever held the lock has done."""
+
+_LOCK_OF: LiteralString = """
+SELECT true FROM plexsphere.provisioned_resources
+WHERE id = (SELECT provisioned_resource_id FROM plexsphere.bootstrap_tokens WHERE id = $1)
+FOR NO KEY UPDATE
+"""
+
 _ISSUE: LiteralString = """
 INSERT INTO plexsphere.bootstrap_tokens
     (id, project_id, provisioned_resource_id, kind, env, generation, token_hash, expires_at)
@@ -103,6 +115,9 @@ class PostgresTokenIssuer:
                 if not await connection.fetchval(_LOCK_LIVE, resource.id):
                     message = "cannot issue token: the resource is gone or being deleted"
                     raise StaleAggregateError(message)
+                if await connection.fetchval(_NODE_IS_LIVE, resource.id):
+                    message = "cannot issue token: a node of the resource is registered"
+                    raise StaleAggregateError(message)
                 expires_at: datetime | None = await connection.fetchval(
                     _ISSUE,
                     token_id,
@@ -130,7 +145,10 @@ class PostgresTokenIssuer:
     ) -> None:
         """Start unspent windows anew, up to 24 h after issue; never shorten one."""
         with translated("extend token"):
-            await self._pool.execute(_EXTEND, token, ttl, token_text.TTL_MAX, unless_left)
+            async with self._pool.acquire() as connection, connection.transaction():
+                # The resource first, as in a registration: two orders would deadlock.
+                await connection.fetchval(_LOCK_OF, token)
+                await connection.execute(_EXTEND, token, ttl, token_text.TTL_MAX, unless_left)
 
     async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
         """Revoke every unspent token of a resource."""

@@ -57,14 +57,17 @@ class TokenLife:
     def state(self) -> BootstrapState:
         """The state that speaks for all.
 
-        A Secret that was lost leaves an older generation valid. Where a node came with that
-        one, which revoked the newer in the same transaction, the token was consumed.
+        A Secret that was lost leaves an older generation valid, also where only the newest was
+        revoked. Where a node came with the older one, which revoked the newer in the same
+        transaction, the token was consumed.
         """
         if not self.generations:
             return BootstrapState.NONE
         newest, *older = self.generations
         if newest.state is not BootstrapState.REVOKED:
             return newest.state
+        if any(one.state is BootstrapState.ISSUED for one in older):
+            return BootstrapState.ISSUED
         late = any(
             one.consumed_at is not None and one.consumed_at >= newest.issued_at for one in older
         )

@@ -182,3 +182,26 @@ async def _waits_for_a_lock(pool: asyncpg.Pool) -> None:
             return
         await asyncio.sleep(0.01)
     pytest.fail("nobody waits for a lock")
+
+
+async def test_an_address_that_an_older_process_took_is_passed_over(
+    world: World, pool: asyncpg.Pool
+) -> None:
+    first, second = await world.resource("a"), await world.resource("b")
+    await world.register(first, await world.token(first))
+    await pool.execute(
+        "UPDATE plexsphere.nodes SET mesh_ip ="
+        " (SELECT address FROM plexsphere.mesh_free ORDER BY address LIMIT 1)"
+    )
+    taken = await pool.fetchval("SELECT host(mesh_ip) FROM plexsphere.nodes")
+
+    registered = await world.register(second, await world.token(second))
+
+    assert isinstance(registered, Registered)
+    assert registered.mesh.mesh_ip != taken
+    assert (
+        await pool.fetchval(
+            "SELECT count(*) FROM plexsphere.mesh_free WHERE host(address) = $1", taken
+        )
+        == 0
+    )

@@ -91,6 +91,10 @@ def generation(number: int, state: BootstrapState, **times: object) -> Generatio
             BootstrapState.ISSUED,
         ),
         (
+            [generation(2, BootstrapState.REVOKED), generation(1, BootstrapState.ISSUED)],
+            BootstrapState.ISSUED,
+        ),
+        (
             [generation(2, BootstrapState.EXPIRED), generation(1, BootstrapState.CONSUMED)],
             BootstrapState.EXPIRED,
         ),

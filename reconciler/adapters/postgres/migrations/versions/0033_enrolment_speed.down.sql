@@ -8,5 +8,5 @@ DROP INDEX plexsphere.registration_nonces_token_idx;
 DROP INDEX plexsphere.nodes_project_idx;
 DROP INDEX plexsphere.nodes_public_key_live;
 ALTER TABLE plexsphere.nodes
-    DROP COLUMN readmitted, DROP COLUMN previous_nsk_hash, DROP COLUMN reported_at;
+    DROP COLUMN key_shared, DROP COLUMN readmitted, DROP COLUMN previous_nsk_hash, DROP COLUMN reported_at;
 ALTER TABLE plexsphere.enrolment_audit DROP COLUMN detail, DROP COLUMN node_id;

@@ -10,8 +10,18 @@ ALTER TABLE plexsphere.nodes
 COMMENT ON COLUMN plexsphere.nodes.reported_at IS
     'First authenticated call; from then on its registration cannot be repeated';
 UPDATE plexsphere.nodes SET reported_at = last_heartbeat_at;
+-- Before this revision a copied machine could bring its key a second time. Such nodes stay.
+ALTER TABLE plexsphere.nodes ADD COLUMN key_shared boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN plexsphere.nodes.key_shared IS
+    'Another live node had the key when keys became unique';
+UPDATE plexsphere.nodes AS node SET key_shared = true
+WHERE deregistered_at IS NULL AND EXISTS (
+    SELECT FROM plexsphere.nodes AS other
+    WHERE other.domain_id = node.domain_id AND other.public_key = node.public_key
+      AND other.deregistered_at IS NULL AND other.id <> node.id
+);
 CREATE UNIQUE INDEX nodes_public_key_live ON plexsphere.nodes (domain_id, public_key)
-    WHERE deregistered_at IS NULL;
+    WHERE deregistered_at IS NULL AND NOT key_shared;
 CREATE INDEX nodes_project_idx ON plexsphere.nodes (project_id, id);
 CREATE INDEX registration_nonces_token_idx
     ON plexsphere.registration_nonces (bootstrap_token_id);
@@ -125,14 +135,25 @@ BEGIN
     ) THEN
         PERFORM plexsphere.take_out_node(its_resource, left_id);
     END IF;
-    SELECT address INTO ip FROM plexsphere.mesh_free
-    WHERE domain_id = its_domain AND mesh_range = its_pool
-    ORDER BY address LIMIT 1
-    FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
+    -- A process of before this revision takes addresses that lie ready here.
+    FOR tries IN 1..100 LOOP
+        SELECT address INTO ip FROM plexsphere.mesh_free
+        WHERE domain_id = its_domain AND mesh_range = its_pool
+        ORDER BY address LIMIT 1
+        FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no address lies ready' USING ERRCODE = 'serialization_failure';
+        END IF;
+        DELETE FROM plexsphere.mesh_free WHERE domain_id = its_domain AND address = ip;
+        EXIT WHEN NOT EXISTS (
+            SELECT FROM plexsphere.nodes
+            WHERE domain_id = its_domain AND mesh_ip = ip AND deregistered_at IS NULL
+        );
+        ip := NULL;
+    END LOOP;
+    IF ip IS NULL THEN
         RAISE EXCEPTION 'no address lies ready' USING ERRCODE = 'serialization_failure';
     END IF;
-    DELETE FROM plexsphere.mesh_free WHERE domain_id = its_domain AND address = ip;
     INSERT INTO plexsphere.nodes
         (id, project_id, domain_id, provisioned_resource_id, bootstrap_token_id, public_key,
          mesh_ip, nsk_hash, registered_at)
