@@ -104,7 +104,7 @@ class NodeState:
         peers: Every other live node of its Project, in the order of their ids.
         never_reported: Whether this is the node's first authenticated call.
         last_heartbeat_at: None before its first heartbeat.
-        changed_at: When a node of its Project last came or left, itself included.
+        changed_at: When it first reported; before that, when it registered.
         now: The store's clock.
     """
 

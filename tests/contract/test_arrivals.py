@@ -251,3 +251,17 @@ class TestEvents:
 
         types = [event.type for event in await world.backdoor.events(old.node_id)]
         assert types == ["identity.NodeRegistered", "identity.NodeDeregistered"]
+
+
+async def test_what_others_do_does_not_move_a_nodes_own_reachability(world: World) -> None:
+    first, second = await world.resource("a"), await world.resource("b")
+    node = await _registered(world, first, await world.token(first))
+    before = await _state(world, node)
+    token = await world.token(second)
+    await _registered(world, second, token)
+    await world.deregistrar.deregister(token.id)
+
+    early, late = await _state(world, node), await _state(world, node)
+
+    assert before.changed_at <= early.changed_at
+    assert early.changed_at == late.changed_at

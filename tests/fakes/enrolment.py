@@ -102,15 +102,13 @@ class InMemoryEnrolmentStore:
         if node is None or node.deregistered_at is not None:
             return None
         never, now = not node.reported, self.store.clock.now()
+        changed_at = node.reported_at or node.registered_at
         node.reported_at = node.reported_at or now
-        siblings = [
-            item for item in self.store.nodes.values() if item.project_id == node.project_id
-        ]
         return NodeState(
             peers=_peers(self.store, node.project_id, node_id),
             never_reported=never,
             last_heartbeat_at=node.last_heartbeat_at,
-            changed_at=max(item.deregistered_at or item.registered_at for item in siblings),
+            changed_at=changed_at,
             now=now,
         )
 

@@ -48,16 +48,15 @@ WITH reported AS (
     WHERE id = $1 AND reported_at IS NULL AND deregistered_at IS NULL
 )
 SELECT node.last_heartbeat_at, now() AS now,
-       coalesce(node.reported_at, node.last_heartbeat_at) IS NULL AS never_reported, mesh.*
+       coalesce(node.reported_at, node.last_heartbeat_at) IS NULL AS never_reported,
+       coalesce(node.reported_at, node.registered_at) AS changed_at, mesh.*
 FROM plexsphere.nodes AS node, LATERAL (
-    SELECT max(coalesce(deregistered_at, registered_at)) AS changed_at,
-           array_agg(id ORDER BY id) FILTER (WHERE peer) AS ids,
-           array_agg(host(mesh_ip) ORDER BY id) FILTER (WHERE peer) AS addresses,
-           array_agg(public_key ORDER BY id) FILTER (WHERE peer) AS keys
-    FROM (
-        SELECT *, deregistered_at IS NULL AND id <> node.id AS peer
-        FROM plexsphere.nodes WHERE project_id = node.project_id
-    ) AS member
+    SELECT array_agg(id ORDER BY id) AS ids,
+           array_agg(host(mesh_ip) ORDER BY id) AS addresses,
+           array_agg(public_key ORDER BY id) AS keys
+    FROM plexsphere.nodes AS peer
+    WHERE peer.project_id = node.project_id AND peer.deregistered_at IS NULL
+      AND peer.id <> node.id
 ) AS mesh
 WHERE node.id = $1 AND node.deregistered_at IS NULL
 """

@@ -5,7 +5,7 @@ DROP TABLE plexsphere.mesh_free;
 DROP TABLE plexsphere.mesh_pools;
 ALTER TABLE plexsphere.projects DROP COLUMN mesh_subrange;
 DROP INDEX plexsphere.registration_nonces_token_idx;
-DROP INDEX plexsphere.nodes_project_idx;
+DROP INDEX plexsphere.nodes_project_live;
 DROP INDEX plexsphere.nodes_public_key_live;
 ALTER TABLE plexsphere.nodes
     DROP COLUMN key_shared, DROP COLUMN readmitted, DROP COLUMN previous_nsk_hash, DROP COLUMN reported_at;

@@ -22,7 +22,8 @@ WHERE deregistered_at IS NULL AND EXISTS (
 );
 CREATE UNIQUE INDEX nodes_public_key_live ON plexsphere.nodes (domain_id, public_key)
     WHERE deregistered_at IS NULL AND NOT key_shared;
-CREATE INDEX nodes_project_idx ON plexsphere.nodes (project_id, id);
+CREATE INDEX nodes_project_live ON plexsphere.nodes (project_id, id)
+    WHERE deregistered_at IS NULL;
 CREATE INDEX registration_nonces_token_idx
     ON plexsphere.registration_nonces (bootstrap_token_id);
 
