@@ -107,6 +107,8 @@ class _Door:
         await asyncio.gather(*opening, return_exceptions=True)
 
     def _accept(self, listener: socket.socket) -> None:
+        # Counted once: nothing else runs meanwhile, and thousands are not counted fast.
+        free = self._max - self._there()
         for _ in range(ACCEPTS_AT_ONCE):
             try:
                 connection, _ = listener.accept()
@@ -117,21 +119,20 @@ class _Door:
                 self._loop.remove_reader(listener)
                 self._loop.call_later(PAUSE_S, self.open, listener)
                 return
-            if self._is_full():
+            if free <= 0:
                 connection.close()
                 self._count_refusal()
             else:
+                free -= 1
                 handler = self._server()
                 task = self._loop.create_task(self._open(connection, handler))
                 self._opening[task] = handler
                 task.add_done_callback(self._opening.pop)
 
-    def _is_full(self) -> bool:
-        connections = self._server.connections
-        if len(connections) + len(self._opening) < self._max:
-            return False
+    def _there(self) -> int:
+        """Return how many connections are open or opening."""
         # One that is opening may be among the server's already, for a moment.
-        return len({*connections, *self._opening.values()}) >= self._max
+        return len({*self._server.connections, *self._opening.values()})
 
     async def _open(self, connection: socket.socket, handler: asyncio.Protocol) -> None:
         limits = {}
