@@ -24,8 +24,6 @@ from function.contract import names
 from function.contract.errors import ContractError
 from function.render import document, fieldpath, inject
 
-_REQUIRED = (pipeline.REQUIRE_RECORD, pipeline.REQUIRE_SUBSTRATE, pipeline.REQUIRE_TOKEN)
-
 
 def common(request: Request, step: EnrolInput, xr: XR) -> bytes | None:
     """Return a digest of what all nodes of a call read; None: nothing is known of any."""
