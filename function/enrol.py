@@ -7,7 +7,6 @@ not name stays as earlier steps left it. Source: design §3.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -20,10 +19,11 @@ from function.compose.enrol_input import (
     EnrolResource,
 )
 from function.compose.enrolled import Enrolled, declares
-from function.compose.facts import XR, Facts, Token
+from function.compose.facts import XR, Facts, Refusal, Token
 from function.compose.raw import Raw, mapping, metadata
 from function.contract import names
 from function.contract.errors import ContractError
+from function.contract.record import Declaration
 
 KIND: Final = "Enrol"
 
@@ -111,10 +111,7 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
     excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
     held_names = dict.fromkeys(held for entry in meant.values() for held in entry.hold)
     there = {name: siblings.reference(xr, request, name) for name in held_names}
-    declared = {
-        entry.name: functools.cache(functools.partial(declares, request.xr, xr, entry))
-        for entry in step.resources
-    }
+    declared = {entry.name: _declared(request.xr, xr, entry) for entry in step.resources}
     for name, entry in meant.items():
         found = [there[sibling] for sibling in dict.fromkeys(entry.hold)]
         held = tuple(one for one in found if one is not None)
@@ -140,6 +137,18 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
                 declares=declared[first.name],
                 forgotten=True,
             )
+
+
+def _declared(raw: Raw, xr: XR, entry: EnrolResource) -> Callable[[], Declaration | Refusal]:
+    """Return what tells an entry's declaration; it is read when somebody first asks."""
+    read: list[Declaration | Refusal] = []
+
+    def declared() -> Declaration | Refusal:
+        if not read:
+            read.append(declares(raw, xr, entry))
+        return read[0]
+
+    return declared
 
 
 def _candidates(step: EnrolInput, request: Request) -> list[str]:

@@ -23,7 +23,6 @@ from google.protobuf import struct_pb2
 
 from function import declare, enrol, incoming, structs
 from function.compose.call import Answer, Composed, Copied, Notice, Request, Ttl
-from function.contract.conditions import Verdict
 from function.contract.errors import ContractError
 from function.memory import Memory, Nodes, restore
 from function.structs import NO_MODEL, Model, plain
@@ -135,7 +134,14 @@ def _response(
     if not answer.ready:
         # Otherwise it is as ready as its resources, other steps' among them.
         rsp.desired.composite.ready = fnv1.READY_FALSE
-    rsp.conditions.extend(_condition(verdict) for verdict in answer.verdicts)
+    for verdict in answer.verdicts:
+        rsp.conditions.add(
+            type=verdict.type,
+            status=_STATUS[verdict.status],
+            reason=verdict.reason,
+            message=verdict.message,
+            target=fnv1.TARGET_COMPOSITE,
+        )
     rsp.results.extend(_event(notice) for notice in answer.notices)
     for name, wanted in answer.requirements.items():
         response.require_resources(
@@ -185,16 +191,6 @@ def _event(notice: Notice) -> fnv1.Result:
         severity=fnv1.SEVERITY_WARNING,
         reason=notice.reason,
         message=notice.message,
-        target=fnv1.TARGET_COMPOSITE,
-    )
-
-
-def _condition(verdict: Verdict) -> fnv1.Condition:
-    return fnv1.Condition(
-        type=verdict.type,
-        status=_STATUS[verdict.status],
-        reason=verdict.reason,
-        message=verdict.message,
         target=fnv1.TARGET_COMPOSITE,
     )
 

@@ -113,10 +113,12 @@ class Memory:
             desired[name].resource.SerializeToString(deterministic=True) for name in read.desired
         ]
         seen = [structs.fingerprint(observed[name].resource) for name in read.observed]
-        parts = [*read.said, *given, *(part for one in seen for part in one)]
-        sizes = [len(part) for part in parts]
-        head = repr((read.desired, read.observed, [len(one) for one in seen], sizes))
-        data = b"".join((head.encode(), *parts))
+        parts = [*read.said, *given]
+        for one in seen:
+            parts += one
+        # What tells one name, object and part from the next, whatever they hold.
+        frame = (read.desired, read.observed, [*map(len, seen)], [*map(len, parts)])
+        data = b"".join((repr(frame).encode(), *parts))
         return hashlib.blake2b(data, key=_KEY, digest_size=_DIGEST_BYTES).digest()
 
     def known(self, digest: bytes, token: TokenPlaintext | None) -> Node | None:
@@ -124,11 +126,13 @@ class Memory:
         found = self.nodes.get(digest)
         if found is None or token is None:
             return found
-        resources = {
-            name: replace(copy, token=token) if isinstance(copy, Copied) and copy.carried else copy
-            for name, copy in found.resources.items()
-        }
-        return replace(found, resources=resources)
+        resources = dict(found.resources)
+        for name, copy in found.resources.items():
+            if isinstance(copy, Copied) and copy.carried:
+                resources[name] = Copied(
+                    data=copy.data, carried=copy.carried, ready=copy.ready, token=token
+                )
+        return Node(outcome=found.outcome, resources=resources, holds=found.holds)
 
 
 def restore(target: struct_pb2.Struct, copy: Copied, observed: struct_pb2.Struct) -> None:

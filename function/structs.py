@@ -63,11 +63,12 @@ def observed(struct: struct_pb2.Struct) -> dict[str, Any]:
 def fingerprint(struct: struct_pb2.Struct) -> list[bytes]:
     """Return what `observed` reads, as bytes: equal ones read the same."""
     parts: list[bytes] = []
+    whole = struct.fields
     # Crossplane sends a map in any order.
-    for key in sorted(struct.fields):
-        value, chosen = struct.fields[key], _choice(struct, key)
+    for key in sorted(whole):
+        value = whole[key]
         parts.append(key.encode())
-        if not chosen:
+        if key not in PARTIAL or not (chosen := _choice(struct, key)):
             parts.append(value.SerializeToString(deterministic=True))
             continue
         fields = value.struct_value.fields

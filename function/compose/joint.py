@@ -29,6 +29,9 @@ def verdicts(outcomes: Mapping[str, Outcome]) -> tuple[Verdict, ...]:
     """
     if not outcomes:
         return _NOBODY
+    if len(outcomes) == 1:
+        # Nobody else speaks of the same.
+        return next(iter(outcomes.values())).verdicts
     by_type: dict[ConditionType, list[tuple[str, Verdict]]] = {}
     for name, outcome in outcomes.items():
         for verdict in outcome.verdicts:

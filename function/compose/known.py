@@ -26,15 +26,13 @@ from function.render import document, fieldpath, inject
 
 
 def common(request: Request, step: EnrolInput, xr: XR) -> bytes | None:
-    """Return a digest of what all nodes of a call read; None: nothing is known of any."""
-    memory = request.memory
-    if memory is None or request.preview:
+    """Return what all nodes of a call read; None: nothing is known of any."""
+    if request.memory is None or request.preview:
         return None
     places = {entry.labels_from for entry in step.resources if entry.labels_from is not None}
-    labels = {place: _labels(request.xr, place) for place in places}
-    # Crossplane sends a map in any order.
-    said = json.dumps([repr(xr), retry(request.xr), labels], sort_keys=True)
-    return memory.digest(Read(said=(said.encode(), _bytes(request.step))))
+    labels = [(place, _labels(request.xr, place)) for place in sorted(places)]
+    who = (xr.api_version, xr.kind, xr.name, xr.namespace, xr.uid, retry(request.xr))
+    return repr((who, labels, _bytes(request.step))).encode()
 
 
 def digest_enrolled(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
@@ -141,9 +139,11 @@ def _like(token: Token | None) -> int | None:
 
 def _labels(xr: Raw, place: str) -> object:
     try:
-        return fieldpath.read(xr, fieldpath.parse("labelsFrom", place))
+        found = fieldpath.read(xr, fieldpath.parse("labelsFrom", place))
     except ContractError:
         return None
+    # Crossplane sends a map in any order.
+    return sorted(found.items()) if isinstance(found, dict) else found
 
 
 def _bytes(raw: Raw) -> bytes:

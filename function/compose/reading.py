@@ -79,15 +79,17 @@ def token(secret: Raw | None) -> Token | None:
         return None
     data = mapping(secret.get("data"))
     try:
-        text, number = (
-            base64.b64decode(str(data.get(key, "")), validate=True).decode("ascii")
-            for key in (names.TOKEN_SECRET_KEY, names.TOKEN_SECRET_GENERATION_KEY)
-        )
+        text = _decoded(data.get(names.TOKEN_SECRET_KEY, ""))
+        number = _decoded(data.get(names.TOKEN_SECRET_GENERATION_KEY, ""))
     except ValueError:
         return None
     if not text or not COUNT.fullmatch(number):
         return None
     return Token(plaintext=TokenPlaintext(text), generation=int(number))
+
+
+def _decoded(value: object) -> str:
+    return base64.b64decode(str(value), validate=True).decode("ascii")
 
 
 def name_of(reference: object) -> str | None:
