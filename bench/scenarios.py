@@ -26,7 +26,8 @@ USER_DATA_BYTES: Final = 2048
 _VERSIONS: Final = 9_000_000_000_000_000
 """Where the texts that change begin; no other text in a request looks so."""
 
-_CHANGED: Final = ", changed"
+CHANGED: Final = ", changed"
+"""Ends the name of a moment in which each request brings news."""
 
 SIZES: Final = (1, 5, 100)
 """Nodes of one XR."""
@@ -80,7 +81,7 @@ def every() -> list[Scenario]:
     return [
         _scenario(f"{name}{how}", nodes, build(nodes), change)
         for name, nodes, build in SCENARIOS
-        for how, change in (("", _versioned), (_CHANGED, _said))
+        for how, change in (("", _versioned), (CHANGED, _said))
     ]
 
 
