@@ -24,7 +24,7 @@ from crossplane.function import logging, runtime
 
 from function.__version__ import __version__
 from function.fn import FunctionRunner
-from function.operating import server
+from function.operating import memory_dumps, server
 from function.operating.calls import Calls
 from function.operating.metrics import Metrics
 from function.operating.probes import Endpoint, Probes
@@ -62,6 +62,7 @@ def cli(  # noqa: PLR0913 - a command's flags
     metrics_address: str | None,
 ) -> None:
     """Serve the provisioning broker's composition function."""
+    memory_dumps.forbid()
     logging.configure(level=logging.Level.DEBUG if debug else logging.Level.INFO)
     sent = max_recv_message_size if max_send_message_size is None else max_send_message_size
     listening = server.Listening(

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 import click
 
 from function.__version__ import __version__
+from function.operating import memory_dumps
 from reconciler.adapters import process_limits
 from reconciler.adapters.postgres.migrate import MigrationError
 from reconciler.adapters.postgres.migrate import migrate as migrate_schema
@@ -48,7 +49,7 @@ cli.add_command(openapi)
 @cli.command()
 def serve() -> None:
     """Reconcile records and serve nodes until stopped; settings come from the environment."""
-    process_limits.forbid_memory_dumps()
+    memory_dumps.forbid()
     process_limits.make_room_for_files()
     settings = _settings()
     logging.basicConfig(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import signal
 import socket
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 
 import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
@@ -118,6 +120,15 @@ async def test_its_log_says_nothing_of_a_payload(address: str) -> None:
     assert given.TOKEN in str(answer)
     assert "run_function" in told
     assert given.TOKEN not in told + errors
+
+
+async def test_its_memory_holds_tokens_and_is_never_dumped(address: str) -> None:
+    with running("--insecure", "--address", address) as process:
+        async with stub(address) as client:
+            await client.RunFunction(given.request(), wait_for_ready=True, timeout=READY_TIMEOUT_S)
+        limits = await asyncio.to_thread(Path(f"/proc/{process.pid}/limits").read_text)
+
+    assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE)
 
 
 async def test_without_debug_a_call_is_no_event(address: str) -> None:

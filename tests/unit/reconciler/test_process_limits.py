@@ -16,10 +16,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux'
 
 _REPORT = """
 import ctypes, resource
+from function.operating import memory_dumps
 from reconciler.adapters import process_limits
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-process_limits.forbid_memory_dumps()
-process_limits.forbid_memory_dumps()
+memory_dumps.forbid()
+memory_dumps.forbid()
 process_limits.make_room_for_files()
 print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
 print(resource.getrlimit(resource.RLIMIT_CORE))
@@ -31,19 +32,19 @@ _CRASH = """
 import ctypes, os, resource, signal
 resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
 if {hardened}:
-    from reconciler.adapters import process_limits
-    process_limits.forbid_memory_dumps()
+    from function.operating import memory_dumps
+    memory_dumps.forbid()
 os.kill(os.getpid(), signal.SIGSEGV)
 """
 
 _PEEK = """
 import os, sys
-from reconciler.adapters import process_limits
+from function.operating import memory_dumps
 if os.geteuid() == 0:
     os.setgid({nobody})
     os.setuid({nobody})
 if {hardened}:
-    process_limits.forbid_memory_dumps()
+    memory_dumps.forbid()
 else:
     import ctypes
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
