@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes \
 	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
 DELETE ?= background
+# What `make test` runs, in pytest's words; without any, everything.
+TESTS ?=
 LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py \
-	blueprints_installed.py enrol_left_over.py)
+	blueprints_installed.py enrol_left_over.py lifecycle.py protection.py registration_timeout.py)
 
 .PHONY: venv lock fmt generate check prepare test test-long demo up down clean render packages bench
 
@@ -50,7 +52,7 @@ prepare: venv
 	$(BIN)/python -m dev.schemas
 
 test: prepare
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q $(TESTS)
 
 test-long: test
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile tests/integration/load $(LONG_E2E)

@@ -18,12 +18,13 @@ import signal
 import stat
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from dev.process import Account, ProcessError, Program, free_port
+from dev.process import Account, Child, ProcessError, Program, free_port
 from dev.supervisor import Supervisor
 
 EXISTING_SERVER = "PLEXSPHERE_DSN"
@@ -71,17 +72,13 @@ class Postgres:
         self._dsn = os.environ.get(EXISTING_SERVER)
         self.is_ours = self._dsn is None
         self._supervisor: Supervisor | None = None
+        self._server: Child | None = None
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -108,7 +105,7 @@ class Postgres:
             return
         self._supervisor = Supervisor(self.run_dir)
         try:
-            self._dsn = self._start_server(self._supervisor)
+            self._start_server(self._supervisor)
         except BaseException:
             self.stop()
             raise
@@ -124,6 +121,24 @@ class Postgres:
             self._dsn = None
         if self._dsn is None:
             self._remove_temporary()
+
+    @contextmanager
+    def down(self, how: signal.Signals) -> Iterator[None]:
+        """End a server of ours for the block; then it serves the same data at the same port.
+
+        Args:
+            how: SIGINT ends it in good order, SIGQUIT as a crash does.
+
+        Raises:
+            RuntimeError: it is not ours, or not started.
+        """
+        if self._supervisor is None or self._server is None:
+            message = "cannot end postgres: it is not ours, or not started"
+            raise RuntimeError(message)
+        os.kill(self._server.pid, how)
+        self._server.ended_within(READY_TIMEOUT_S)
+        yield
+        self._serve(self._supervisor, self._server.program)
 
     def create_database(self, name: str, *, template: str | None = None) -> str:
         """Create an empty database, or a copy of `template`; answers its DSN.
@@ -164,35 +179,36 @@ class Postgres:
             message = f"cannot execute statement: {answer.stderr.strip()}"
             raise ProcessError(message)
 
-    def _start_server(self, supervisor: Supervisor) -> str:
+    def _start_server(self, supervisor: Supervisor) -> None:
         account = _other_account()
         folder = self._folder(account)
         programs = _reachable_programs(account, folder)
         password = secrets.token_hex(16)
         self._initialise(supervisor, programs, folder, password)
         port = free_port()
-        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
-        server = supervisor.start(
+        settings = [f"--{name}={value}" for name, value in {**SETTINGS, "port": port}.items()]
+        self._dsn = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
+        self._serve(
+            supervisor,
             Program(
                 name="postgres",
-                argv=[
-                    *(str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port)),
-                    *settings,
-                ],
+                argv=[str(programs / "postgres"), "-D", str(folder / "data"), *settings],
                 cwd=folder,
                 # "Fast": TERM would wait for every client to leave by itself.
                 stop_signal=signal.SIGINT,
                 # "Immediate": KILL would leave its workers to notice for themselves.
                 death_signal=signal.SIGQUIT,
                 account=account,
-            )
+            ),
         )
-        is_ready = [str(programs / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={port}"]
-        server.await_ready(
-            lambda: subprocess.run(is_ready, check=False).returncode == 0,
-            timeout_s=READY_TIMEOUT_S,
+
+    def _serve(self, supervisor: Supervisor, program: Program) -> None:
+        asked = [str(Path(program.argv[0]).with_name("pg_isready")), "--quiet"]
+        asked += ["--host=127.0.0.1", f"--port={urlsplit(self.dsn).port}"]
+        self._server = supervisor.start(program)
+        self._server.await_ready(
+            lambda: subprocess.run(asked, check=False).returncode == 0, timeout_s=READY_TIMEOUT_S
         )
-        return f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
 
     def _initialise(
         self, supervisor: Supervisor, programs: Path, folder: Path, password: str

@@ -42,14 +42,16 @@ from reconciler.app.broker_tick import Knobs, Tick, TickPorts
 from reconciler.app.driver import Driver, LocalView
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.app.project_tick import ProjectTick
+from reconciler.app.reachability import Reachability
 from reconciler.app.teardown import Teardown, TeardownPorts
 from reconciler.settings import Settings, SettingsError
 
 SYNC_TIMEOUT_S: Final = 60.0
 """How long the first lists may take; ten thousand records take a few seconds."""
 
-SWEEP_TIMEOUT_S: Final = 120.0
-"""How long the boot sweep may take before the start is given up."""
+SWEEP_TIMEOUT_S: Final = 30.0
+"""How long nodes may wait for the boot sweep, a steady record taking some 10 ms of it; what is
+left goes on beside them."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         StoreError: Postgres cannot be reached, or does not let us in.
         MigrationError: Its schema cannot be brought up to this version.
         StartError: The API server cannot be reached, or a listener cannot be bound.
-        TimeoutError: The boot sweep takes too long.
+        TimeoutError: What there is to sweep cannot be listed in time.
     """
     async with AsyncExitStack() as stack:
         # First what needs nobody else, so that a wrong setting is told before anything happens.
@@ -80,15 +82,16 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         stack.push_async_callback(pool.close)
         changes = _Changes()
         cluster = Cluster(client, on_change=changes)
-        driver = await _driver(settings, pool, cluster)
+        reachability = Reachability(time.monotonic)
+        driver = await _driver(settings, pool, cluster, reachability)
         changes.connect(driver)
         caches = asyncio.create_task(cluster.run())
         stack.push_async_callback(_ended, caches)
         await _synced(cluster, caches)
         async with asyncio.timeout(SWEEP_TIMEOUT_S):
             asked = await driver.sweep_projects() + await driver.sweep_records()
-            await driver.queue.settle()
-        _log.info("boot_sweep_done keys=%d", asked)
+        left = await driver.queue.settle(within_s=SWEEP_TIMEOUT_S)
+        _log.info("boot_sweep_done keys=%d left=%d", asked, left)
         await _listen(stack, settings, pool, driver, cluster)
         work = asyncio.create_task(
             driver.run(
@@ -96,9 +99,11 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
             )
         )
         stack.push_async_callback(_ended, work)
-        both = asyncio.create_task(_first_of(caches, work))
-        stack.push_async_callback(_ended, both)
-        yield both
+        proofs = asyncio.create_task(reachability.prove(lambda: ping(pool)))
+        stack.push_async_callback(_ended, proofs)
+        everything = asyncio.create_task(_first_of(caches, work, proofs))
+        stack.push_async_callback(_ended, everything)
+        yield everything
 
 
 async def _open_client(settings: Settings) -> KubernetesClient:
@@ -151,7 +156,9 @@ class _Changes:
             self._driver.changed(kind, key)
 
 
-async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> Driver:
+async def _driver(
+    settings: Settings, pool: asyncpg.Pool, cluster: Cluster, reachability: Reachability
+) -> Driver:
     clock = SystemClock()
     secrets = SystemSecretSource(env=settings.token_env)
     tenancy = PostgresTenancyRepository(pool, secrets)
@@ -175,10 +182,11 @@ async def _driver(settings: Settings, pool: asyncpg.Pool, cluster: Cluster) -> D
         token_ttl=settings.token_ttl,
         registration_timeout=settings.registration_timeout,
     )
+    ports = TickPorts(**shared, **mesh, reachable=reachability.lasts)
     return Driver(
         view=LocalView(records=cluster.records.items, projects=cluster.projects.items),
         repository=shared["repository"],
-        tick=Tick(TickPorts(**shared, **mesh), service, teardown, knobs=knobs),
+        tick=Tick(ports, service, teardown, knobs=knobs),
         teardown=teardown,
         project_tick=ProjectTick(
             cluster.project_gateway,

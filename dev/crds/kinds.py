@@ -24,6 +24,8 @@ IMMUTABLE: Final[Overlay] = {
 
 SET: Final[Overlay] = {"x-kubernetes-list-type": "set"}
 
+ATOMIC: Final[Overlay] = {"x-kubernetes-map-type": "atomic"}
+
 AGE: Final = ("Age", "date", ".metadata.creationTimestamp")
 
 
@@ -151,6 +153,9 @@ RECORD: Final = Kind(
             "has(self.blueprint) == has(oldSelf.blueprint)", "blueprint: is immutable"
         ),
         "spec.declaration.blueprint.name": IMMUTABLE,
+        # Of a map that is merged, an apply that takes the last entry away leaves null.
+        "spec.declaration.labels": ATOMIC,
+        "spec.declaration.parameters": ATOMIC,
     },
 )
 
@@ -196,6 +201,10 @@ BLUEPRINT: Final = Kind(
                 "is the broker's or Crossplane's own",
             ),
         },
+        "spec.registration.timeout": _rule(
+            "duration(self) >= duration('1m') && duration(self) <= duration('24h')",
+            "must lie between 1m and 24h",
+        ),
         "spec.parameters": {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],

@@ -10,7 +10,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from function.compose.inputs import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, Strict
+from function.compose.inputs import (
+    API_VERSION_SAYS,
+    KIND_SAYS,
+    InputEnrolment,
+    InputRegistration,
+    Strict,
+)
 from function.contract.conditions import ConditionType
 from function.contract.record import PROTECTED_MAX
 from function.contract.shape import ObjectName
@@ -103,6 +109,11 @@ class EnrolResource(Strict):
     terminal_conditions: Annotated[tuple[TerminalCondition, ...], Field(max_length=16)] = Field(
         default=(TerminalCondition(type=ConditionType.PROVISIONING_FAILED),),
         description="Conditions of the resource, any of which means that it failed for good.",
+    )
+    registration: InputRegistration | None = Field(
+        default=None,
+        description="When its node does not come in time. Absent: Keep, after the reconciler's "
+        "own timeout.",
     )
 
     @property

@@ -220,6 +220,7 @@ def declares(raw: Raw, xr: XR, entry: EnrolResource) -> Declaration | Refusal:
             cloud_credential=entry.cloud_credential,
             labels=_labels(raw, entry),
             retry=retry(raw),
+            registration=entry.registration,
         )
     except ContractError as error:
         return Refusal(error=error)

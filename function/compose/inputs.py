@@ -11,6 +11,8 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from function.contract.registration import Registration
+
 API_VERSION_SAYS: Final = "Group and version of this input's schema."
 KIND_SAYS: Final = "Which of the function's inputs this is."
 """Descriptions of what every input begins with."""
@@ -25,6 +27,12 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
     )
+
+
+class InputRegistration(Registration):
+    """What a step wants done when a node does not register in time."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class InputEnrolment(Strict):

@@ -106,6 +106,7 @@ def _resolved(raw: Raw, objects: Objects) -> Declaration:
         parameters=resolved,
         labels=labels,
         retry=spec.retry,
+        registration=blueprint.registration,
     )
 
 

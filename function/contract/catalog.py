@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from function.contract.conditions import Condition
+from function.contract.registration import Registration
 from function.contract.shape import NameRef, ObjectName, Shape
 from function.contract.strategy import CloudProvider, InjectionStrategy, MeshRole, ParameterType
 
@@ -156,6 +157,11 @@ class BlueprintVersionSpec(Shape):
     )
     parameters: Annotated[tuple[Parameter, ...], Field(max_length=64)] = Field(
         default=(), description="What a declaration may set, by name."
+    )
+    registration: Registration | None = Field(
+        default=None,
+        description="When its node does not come in time. Absent: Keep, after the reconciler's "
+        "own timeout.",
     )
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from function.contract.conditions import Condition
+from function.contract.registration import Registration
 from function.contract.shape import LabelText, Later, ObjectName, Sha256, Shape, UrlText, WireText
 from function.contract.strategy import (
     BootstrapState,
@@ -64,9 +65,8 @@ class Declaration(Shape):
     labels: Annotated[dict[str, LabelText], Field(max_length=LABELS_MAX)] = Field(
         default_factory=dict, description="Labels that become cloud tags."
     )
-    retry: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
-        default=0, description="Raised to start over after Failed."
-    )
+    retry: Annotated[int, Field(ge=0, le=2**31 - 1, description="Raised to start over.")] = 0
+    registration: Registration | None = None
 
 
 class SubstrateReference(Shape):

@@ -9,7 +9,7 @@ Source: design §5 "Tokens"; docs/decisions/0004.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from function.contract import names
@@ -106,19 +106,19 @@ class Bootstrap:
         return Ensured(resource=resource, waiting=_WAITING.get(action))
 
     async def start_window(self, resource: ProvisionedResource) -> None:
-        """Start the window anew: the substrate is ready."""
-        if resource.bootstrap_token_id is not None:
-            await self._ports.tokens.extend(resource.bootstrap_token_id, ttl=self._ttl)
+        """Start the window anew, if the table lets it: the substrate is ready."""
+        token = resource.bootstrap_token_id
+        if token is not None and await self._renews(resource):
+            await self._ports.tokens.extend(token, ttl=self._ttl)
 
     async def renew(self, resource: ProvisionedResource) -> None:
-        """Keep the window open while the node may still come, up to the token's cap.
+        """Keep the window open, or open it again, while the table lets the node still come.
 
         Idempotency: a window of which more than half is left is not touched.
         """
-        if resource.bootstrap_token_id is not None:
-            await self._ports.tokens.extend(
-                resource.bootstrap_token_id, ttl=self._ttl, unless_left=self._ttl / 2
-            )
+        token = resource.bootstrap_token_id
+        if token is not None and await self._renews(resource):
+            await self._ports.tokens.extend(token, ttl=self._ttl, unless_left=self._ttl / 2)
 
     async def drop_secrets(
         self, resource: ProvisionedResource, view: RecordView, life: TokenLife
@@ -131,6 +131,13 @@ class Bootstrap:
         for number in sorted(numbers - {0}):
             name = names.token_secret_name(view.name, number)
             await self._ports.cluster.delete_token_secret(view.namespace, name)
+
+    async def _renews(self, resource: ProvisionedResource) -> bool:
+        life = await self.look(resource)
+        situation = Situation(
+            state=life.state, delivered=True, substrate=True, renewable=life.renewable
+        )
+        return decide(situation) is Action.RENEW
 
     async def _looked(
         self, situation: Situation, resource: ProvisionedResource, view: RecordView
@@ -173,27 +180,6 @@ class Bootstrap:
         return issued
 
 
-def overdue(resource: ProvisionedResource, *, now: datetime, timeout: timedelta) -> Why | None:
-    """Say that a node should have registered by now; None while it may come, or came.
-
-    It may still come: the record stays as it is, and its condition goes with the registration.
-
-    Args:
-        resource: The aggregate.
-        now: The time.
-        timeout: How long a node may take once its substrate is ready.
-    """
-    since = resource.enrolling_since
-    if resource.phase is not Phase.ENROLLING or since is None or now - since < timeout:
-        return None
-    minutes = int(timeout / timedelta(minutes=1))
-    message = (
-        f"The node has not registered within {minutes} min of its substrate's readiness; look at "
-        "the machine's console and its way to the base URL, or recreate the substrate."
-    )
-    return Why(reason=Reason.REGISTRATION_TIMEOUT, message=message)
-
-
 def stranded(
     resource: ProvisionedResource, life: TokenLife, view: RecordView, *, registered: bool
 ) -> Why | None:
@@ -212,5 +198,6 @@ def stranded(
         delivered=True,
         substrate=view.spec.observed.exists,
         registered=registered,
+        renewable=life.renewable,
     )
     return _STRANDED[life.state] if decide(situation) is Action.STALL else None

@@ -186,9 +186,11 @@ class Service:
 
     def _edited(self, existing: ProvisionedResource, view: RecordView) -> ProvisionedResource:
         declared = view.spec.declaration
+        retried = declared.retry > existing.accepted.retry
         return replace(
             existing,
             phase=Phase.PENDING if existing.may_retry(declared) else existing.phase,
+            recreations=0 if retried else existing.recreations,
             accepted=declared,
             record=view.identity,
             protected=_followed(existing, view),

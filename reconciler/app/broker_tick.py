@@ -9,30 +9,32 @@ Source: seed 000 "What the reconcile loop does with the result"; design §2, §5
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
-from function.contract.strategy import BootstrapState, Phase
-from reconciler.app import bootstrap, publishing
+from function.contract.strategy import Phase, SubstrateState
+from reconciler.app import publishing
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.credential_hold import CredentialHold
 from reconciler.app.leftovers import Leftovers
 from reconciler.app.observing import Observer
 from reconciler.app.publishing import Publisher
+from reconciler.app.record_facts import RecordFacts, Saying
+from reconciler.app.recreation import Recreation
+from reconciler.app.recreation_sight import RecreationPorts
 from reconciler.app.sibling_hold import SiblingHold
 from reconciler.app.teardown import Teardown
-from reconciler.domain.broker import audit, events, provider_config, record_view, shared_hold
+from reconciler.domain.broker import audit, events, record_view, shared_hold
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
-from reconciler.domain.identity.token_life import TokenLife
 from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
 from reconciler.ports.cluster import Catalog, ManagementCluster
 from reconciler.ports.common import Clock
@@ -67,7 +69,11 @@ TRANSIENT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickPorts:
-    """The collaborators of a tick."""
+    """The collaborators of a tick.
+
+    Attributes:
+        reachable: For how long nodes could get through to us without a break.
+    """
 
     repository: BrokerRepository
     catalog: Catalog
@@ -76,6 +82,7 @@ class TickPorts:
     nodes: NodeDeregistrar
     holds: HoldLedger
     clock: Clock
+    reachable: Callable[[], timedelta]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +109,8 @@ class Tick:
         self._ports = ports
         self._service = service
         self._teardown = teardown
-        self._enrolment = knobs.enrolment
-        self._registration_timeout = knobs.registration_timeout
         self._publisher = Publisher(ports.cluster, ports.clock)
-        self._observer = Observer(ports.nodes, ports.cluster)
+        self._observer = Observer(ports.cluster)
         self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
         self._leftovers = Leftovers(ports.cluster, ports.clock)
         self.credentials = CredentialHold(
@@ -119,6 +124,20 @@ class Tick:
                 clock=ports.clock,
             ),
             ttl=knobs.token_ttl,
+        )
+        self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, knobs.enrolment)
+        self._recreation = Recreation(
+            RecreationPorts(
+                repository=ports.repository,
+                cluster=ports.cluster,
+                tokens=ports.tokens,
+                nodes=ports.nodes,
+                clock=ports.clock,
+                reachable=ports.reachable,
+            ),
+            self._bootstrap,
+            self._publisher,
+            timeout=knobs.registration_timeout,
         )
 
     async def run(self, raw: dict[str, Any]) -> float | None:
@@ -142,7 +161,7 @@ class Tick:
             return None
         if view.teardown_asked:
             return await self._teardown.run(view)
-        if view.spec.released:
+        if view.spec.released and view.status.get("substrate") != SubstrateState.ABSENT:
             return OUTLIVED_S
         return await self._converge(view)
 
@@ -151,7 +170,13 @@ class Tick:
         resource = admission.resource
         if resource is None:
             return await self._refuse(view, admission)
-        observation = await self._observer.look(resource, view)
+        refusal = admission.refusal
+        made = await self._recreation.run(resource, view, refused=refusal is not None)
+        resource = made.resource
+        if made.waiting is not None:
+            return await self._stand_back(view, Saying(refusal=refusal, waiting=None, made=made))
+        view = await self._recreation.seen(resource, view)
+        observation = await self._observer.look(resource, view, registered=made.registered)
         observed, lost = observation.seen, observation.lost
         if lost and admission.retried and resource.bootstrap_token_id is not None:
             await self._ports.nodes.deregister(resource.bootstrap_token_id)
@@ -164,16 +189,25 @@ class Tick:
         entering = decision.phase is not resource.phase
         if entering:
             resource = await self._enter(resource, decision.phase, view)
-        facts = await self._facts(resource, view, admission, why)
+        saying = Saying(refusal=refusal, waiting=why, made=made)
+        facts = await self._facts.gather(resource, view, saying)
         facts = replace(facts, uninjected=observed.uninjected, stall=_LOST if lost else facts.stall)
         unwritten = await self._publisher.publish(view, facts)
         if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
         await self._leftovers.drain(resource, view)
-        blocked = why is not None or _liftable(admission.refusal)
+        blocked = why is not None or _liftable(refusal)
         due = (WAITING_S if blocked else None, again, unwritten)
         return min((delay for delay in due if delay is not None), default=None)
+
+    async def _stand_back(self, view: RecordView, saying: Saying) -> float | None:
+        """Say that a machine is being made anew; what stands beside it is looked after."""
+        made = saying.made
+        facts = await self._facts.gather(made.resource, view, saying)
+        await self._publisher.publish(view, facts)
+        _, again = await self._siblings.follow(made.resource, view)
+        return min((delay for delay in (made.again, again) if delay is not None), default=None)
 
     async def _refuse(self, view: RecordView, admission: Admission) -> float | None:
         refusal = admission.refusal
@@ -224,69 +258,6 @@ class Tick:
         name = manifest["metadata"]["name"]
         message = f"ProviderConfig {name!r} belongs to credential {holder!r}."
         return Why(reason=Reason.PROVIDER_CONFIG_TAKEN, message=message)
-
-    async def _facts(
-        self,
-        resource: ProvisionedResource,
-        view: RecordView,
-        admission: Admission,
-        why: Why | None,
-    ) -> StatusFacts:
-        token = resource.bootstrap_token_id
-        life = await self._bootstrap.look(resource)
-        node = None if token is None else await self._ports.nodes.find_node(token)
-        return StatusFacts(
-            resource=resource,
-            refusal=admission.refusal,
-            waiting=why,
-            stall=self._stall(resource, view, life, registered=node is not None),
-            orphaned=view.controller_uid is None,
-            bootstrap=BootstrapState.NONE if token is None else life.state,
-            secret_name=await self._secret(resource, view, life, registered=node is not None),
-            node=None if node is None else publishing.node(node),
-            provider_config=self._provider_config_name(resource, view),
-            enrolment=publishing.enrolment(view, self._enrolment),
-        )
-
-    def _stall(
-        self,
-        resource: ProvisionedResource,
-        view: RecordView,
-        life: TokenLife,
-        *,
-        registered: bool,
-    ) -> Why | None:
-        """Say what only a person can mend; a token that ended says more than a time."""
-        stranded = bootstrap.stranded(resource, life, view, registered=registered)
-        if stranded is not None or registered:
-            return stranded
-        now, timeout = self._ports.clock.now(), self._registration_timeout
-        return bootstrap.overdue(resource, now=now, timeout=timeout)
-
-    async def _secret(
-        self,
-        resource: ProvisionedResource,
-        view: RecordView,
-        life: TokenLife,
-        *,
-        registered: bool,
-    ) -> str | None:
-        """Return the Secret to deliver from; once none may be used, all are deleted, once."""
-        if resource.bootstrap_token_id is None:
-            return None
-        if not life.drops_secrets and not registered:
-            return names.token_secret_name(view.name, resource.generation)
-        if (view.status.get("bootstrap") or {}).get("secretRef") is not None:
-            await self._bootstrap.drop_secrets(resource, view, life)
-        return None
-
-    def _provider_config_name(self, resource: ProvisionedResource, view: RecordView) -> str | None:
-        resolved = publishing.resolve(resource, self._ports.catalog)
-        if resolved is None:
-            return publishing.provider_config_of(view)
-        blueprint, _, cloud = resolved
-        own = resource.accepted.cloud_credential or ""
-        return provider_config.name(blueprint, cloud, own)
 
 
 _LOST: Final = Why(

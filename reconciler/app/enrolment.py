@@ -17,7 +17,8 @@ from reconciler.domain.broker import ids
 from reconciler.domain.identity import heartbeat, node_key, registration, registration_body
 from reconciler.domain.identity.denial import Denial, denial, rate_limited
 from reconciler.domain.identity.heartbeat import HeartbeatBody, KnownNode
-from reconciler.domain.identity.registration import Admit, Readmit, RegistrationFacts
+from reconciler.domain.identity.node_key import NodeBearer
+from reconciler.domain.identity.registration import Admit, Decision, Readmit, RegistrationFacts
 from reconciler.domain.identity.registration_body import RegistrationBody, RegistrationRequest
 from reconciler.ports.common import Clock
 from reconciler.ports.identity import (
@@ -27,6 +28,7 @@ from reconciler.ports.identity import (
     EnrolmentStore,
     MeshView,
     NewNode,
+    NodeCredential,
     NodeState,
     Registered,
     RegistrationUnit,
@@ -53,8 +55,8 @@ class EnrolmentPorts:
     """The collaborators of enrolment.
 
     Attributes:
-        project_budget: Registrations per Project; only a known token spends from it, so
-            nobody can use up another Project's.
+        project_budget: Registrations per Project; only who would get a node spends from it,
+            so nobody can use up another Project's, nor an old token its own.
     """
 
     store: EnrolmentStore
@@ -106,7 +108,7 @@ class Enrolment:
             The node, or why not; a denial had no effect but its line in the audit.
 
         Idempotency: the same token, key and nonce again give the same node a fresh key as
-        long as it never reported; its former key is void.
+        long as it never reported. Of the last two keys the one that it reports with counts.
         """
         request = registration_body.read(body)
         if isinstance(request, Denial):
@@ -131,31 +133,30 @@ class Enrolment:
     ) -> ids.NodeID | Denial:
         """Return the node that a bearer proves, or why it proves none.
 
+        The first time that it proves one, that node has reported: with this key, which is its
+        only one from then on.
+
         Args:
             credential: The bearer's text; None when the request has none.
             path_node: The node that the path names; None for what is no UUID.
             any_node: The path names no node: every live one may ask.
         """
         bearer = None if credential is None else node_key.parse_bearer(credential)
+        if bearer is None:
+            return denial("unauthorized")
+        named = bearer.node_id if any_node else path_node
         try:
-            stored = (
-                None if bearer is None else await self._ports.store.find_credential(bearer.node_id)
-            )
-        except StoreUnavailableError:
-            return denial("store_unavailable")
-        known = None
-        if stored is not None:
-            known = KnownNode(
-                nsk_digest=stored.nsk_digest,
-                previous_nsk_digest=stored.previous_nsk_digest,
-                deregistered=stored.deregistered,
-            )
-        if any_node and bearer is not None:
-            path_node = bearer.node_id
-        refused = heartbeat.authenticate(bearer, known, path_node=path_node)
-        if refused is not None or bearer is None:
-            return refused or denial("unauthorized")
-        return bearer.node_id
+            for _ in range(ATTEMPTS):
+                stored = await self._ports.store.find_credential(bearer.node_id)
+                known = None if stored is None else _known(stored)
+                refused = heartbeat.authenticate(bearer, known, path_node=named)
+                if refused is not None:
+                    return refused
+                if await self._reports(bearer, known):
+                    return bearer.node_id
+        except (StoreUnavailableError, AllocationLostError):
+            _log.warning("store_unavailable during authentication")
+        return denial("store_unavailable")
 
     async def heartbeat(self, node_id: ids.NodeID, body: HeartbeatBody) -> datetime | Denial:
         """Note that an authenticated node is alive.
@@ -170,17 +171,23 @@ class Enrolment:
             at = await self._ports.store.record_heartbeat(
                 node_id, binary_version=body.binary_version
             )
-        except StoreUnavailableError:
+        except (StoreUnavailableError, AllocationLostError):
             return denial("store_unavailable")
         return denial("node_deregistered") if at is None else at
 
     async def state(self, node_id: ids.NodeID) -> NodeState | Denial:
-        """Return what an authenticated node pulls; the call counts as a report."""
+        """Return what an authenticated node pulls."""
         try:
             state = await self._ports.store.read_state(node_id)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, AllocationLostError):
             return denial("store_unavailable")
         return denial("node_deregistered") if state is None else state
+
+    async def _reports(self, bearer: NodeBearer, known: KnownNode | None) -> bool:
+        """Make sure that a node has reported; False when something else happened meanwhile."""
+        if known is not None and known.reported:
+            return True
+        return await self._ports.store.record_report(bearer.node_id, nsk_digest=bearer.nsk_digest)
 
     async def _register(self, call: _Attempts) -> _Outcome:
         for _ in range(ATTEMPTS):
@@ -196,25 +203,30 @@ class Enrolment:
         request = call.request
         async with self._ports.store.registration() as unit:
             facts = await unit.facts(request)
-            decision = self._limit(call, facts) or registration.judge(request, facts)
+            decision = self._limit(call, registration.judge(request, facts))
             if isinstance(decision, Denial):
                 entry = _entry(decision, request, facts, call.remote_address)
                 await unit.record_denial(entry)
                 return _Outcome(answer=decision)
-            answer = await self._enter(unit, request, decision)
+            answer = await self._enter(unit, call, decision)
+        if isinstance(decision, Readmit):
+            _log.info(
+                "node_readmitted node=%s token=%s address=%s",
+                decision.node_id, decision.token.id, call.remote_address,
+            )  # fmt: skip
         return _Outcome(answer=answer, resource=decision.token.provisioned_resource_id)
 
-    def _limit(self, call: _Attempts, facts: RegistrationFacts) -> Denial | None:
-        if facts.token is None or call.paid:
-            return None
+    def _limit(self, call: _Attempts, decision: Decision) -> Decision:
+        if isinstance(decision, Denial) or call.paid:
+            return decision
         call.paid = True
-        wait_s = self._ports.project_budget.take(str(facts.token.project_id))
-        return None if wait_s is None else rate_limited(wait_s)
+        wait_s = self._ports.project_budget.take(str(decision.token.project_id))
+        return decision if wait_s is None else rate_limited(wait_s)
 
     async def _enter(
         self,
         unit: RegistrationUnit,
-        request: RegistrationRequest,
+        call: _Attempts,
         decision: Admit | Readmit,
     ) -> Registered:
         nsk = self._ports.secrets.node_secret()
@@ -222,11 +234,13 @@ class Enrolment:
         mesh: MeshView
         match decision:
             case Readmit(token=token, node_id=node_id):
-                mesh = await unit.readmit(token, node_id, nsk_digest=digest)
+                mesh = await unit.readmit(
+                    token, node_id, nsk_digest=digest, remote_address=call.remote_address
+                )
             case Admit(token=token):
                 node_id = self._ports.ids.node_id()
                 node = NewNode(id=node_id, token=token, nsk_digest=digest)
-                mesh = await unit.admit(request, node)
+                mesh = await unit.admit(call.request, node)
         return Registered(node_id=node_id, nsk=nsk, mesh=mesh)
 
     async def _audit(self, entry: DeniedRegistration) -> None:
@@ -234,6 +248,15 @@ class Enrolment:
             await self._ports.store.record_denial(entry)
         except StoreUnavailableError:
             _log.warning("store_unavailable during audit code=%s", entry.code)
+
+
+def _known(stored: NodeCredential) -> KnownNode:
+    return KnownNode(
+        nsk_digest=stored.nsk_digest,
+        previous_nsk_digest=stored.previous_nsk_digest,
+        deregistered=stored.deregistered,
+        reported=stored.reported,
+    )
 
 
 def _entry(

@@ -13,7 +13,6 @@ from function.contract.strategy import Phase
 from reconciler.domain.broker.phase import ObservedXR
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import NodeDeregistrar
 from reconciler.ports.cluster import ManagementCluster
 
 
@@ -26,20 +25,24 @@ class Observation:
 
 
 class Observer:
-    """Looks at the mesh and at the management cluster."""
+    """Looks at the management cluster."""
 
-    def __init__(self, nodes: NodeDeregistrar, cluster: ManagementCluster) -> None:
-        self._nodes = nodes
+    def __init__(self, cluster: ManagementCluster) -> None:
         self._cluster = cluster
 
-    async def look(self, resource: ProvisionedResource, view: RecordView) -> Observation:
+    async def look(
+        self, resource: ProvisionedResource, view: RecordView, *, registered: bool
+    ) -> Observation:
         """Return the facts of one tick.
 
         What the function did not see is looked up once it was there: the first run of an
         XR applied again sees nothing, and a node's substrate may be gone for good.
+
+        Args:
+            resource: The aggregate.
+            view: Its record.
+            registered: Whether its node is in the mesh.
         """
-        token = resource.bootstrap_token_id
-        registered = token is not None and await self._nodes.node_registered(token)
         seen = view.spec.observed
         exists, ready, lost = seen.exists, seen.ready, False
         if not seen.exists and resource.phase is not Phase.PENDING:

@@ -85,8 +85,21 @@ class Publisher:
         await self._event(view, phase.value, message, warning=phase is Phase.FAILED)
 
     async def deregistered_event(self, view: RecordView, resource: ProvisionedResource) -> None:
-        """Record the Event of a node that left the mesh. Idempotency: once per record."""
-        await self._event(view, "NodeDeregistered", f"{resource.xr_name} left the mesh")
+        """Record the Event of a node that left the mesh. Idempotency: once per generation."""
+        message = f"{resource.xr_name} left the mesh, generation {resource.generation}"
+        await self._event(view, "NodeDeregistered", message)
+
+    async def recreating_event(
+        self, view: RecordView, resource: ProvisionedResource, *, attempts: int
+    ) -> None:
+        """Record the Event of a machine that is made anew. Idempotency: once per attempt."""
+        # The count may start anew, and its limit be lowered, after the substrate was let go.
+        count = max(1, resource.recreations)
+        message = (
+            f"{resource.xr_name} is made anew after generation {resource.generation}, "
+            f"{count} of {max(count, attempts)}: its node did not come"
+        )
+        await self._event(view, Reason.RECREATING, message, warning=True)
 
     async def force_released_event(
         self, view: RecordView, resource: ProvisionedResource, reason: str

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -99,15 +101,31 @@ class WorkQueue:
             for _ in range(self._workers):
                 group.create_task(self._worker())
 
-    async def settle(self) -> None:
-        """Work off what is ready now and return; what fails is reported and comes back."""
+    async def settle(self, *, within_s: float = math.inf) -> int:
+        """Work off what is ready now and return; what fails is reported and comes back.
+
+        What is asked for meanwhile waits for `run`: a steady stream of changes has no end.
+
+        Args:
+            within_s: Nothing is begun after that many seconds.
+
+        Returns:
+            How many keys of those that were ready wait for `run`, too.
+        """
+        left = self._ready.qsize()
+        now = iter(range(left))
+        deadline_s = time.monotonic() + within_s
+
+        async def drain() -> None:
+            nonlocal left
+            while time.monotonic() < deadline_s and next(now, None) is not None:
+                left -= 1
+                await self._one(self._ready.get_nowait())
+
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
-                group.create_task(self._drain())
-
-    async def _drain(self) -> None:
-        while not self._ready.empty():
-            await self._one(self._ready.get_nowait())
+                group.create_task(drain())
+        return left
 
     async def _worker(self) -> None:
         while True:

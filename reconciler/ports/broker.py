@@ -37,11 +37,19 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredNode:
-    """A node that registered for a resource and was not deregistered."""
+    """A node that registered for a resource and was not deregistered.
+
+    Attributes:
+        registered_at: By the database's clock.
+        age: How long ago that was by the same clock, which need not be ours.
+        reported: It made an authenticated call since, so that it holds its credential.
+    """
 
     id: ids.NodeID
     mesh_ip: str
     registered_at: datetime
+    age: timedelta
+    reported: bool
 
 
 class BrokerRepository(Protocol):
@@ -96,9 +104,9 @@ class BrokerRepository(Protocol):
     ) -> ProvisionedResource:
         """Store a change, its event and its audit entry, in one transaction.
 
-        Writes phase, record, accepted, protected, token id, generation and updated_at;
-        never `deletion_requested_at`, so a committed deletion request is never lost, and
-        `force_released_at` only once.
+        Writes phase, record, accepted, protected, token id, generation, what is known of
+        enrolling and recreating, and updated_at; never `deletion_requested_at`, so a
+        committed deletion request is never lost, and `force_released_at` only once.
 
         Returns:
             The aggregate with its new version.
@@ -178,6 +186,9 @@ class TokenIssuer(Protocol):
     ) -> IssuedToken:
         """Mint a token for one generation of one resource; stored as a hash.
 
+        Earlier generations whose window has closed are revoked with it: no renewal opens
+        them again for a machine that vanished.
+
         Raises:
             StaleAggregateError: This generation was issued before, the resource's deletion
                 was requested, or a node of it is in the mesh.
@@ -236,6 +247,16 @@ class NodeDeregistrar(Protocol):
         """Take the node of a token's resource out of the mesh.
 
         Idempotency: an already deregistered or never registered node is success.
+        """
+        ...
+
+    async def reclaim(self, token: ids.BootstrapTokenID) -> bool:
+        """Take the node of a token's resource out of the mesh if it never reported.
+
+        Returns:
+            Whether this call took one out.
+
+        Idempotency: one that reported stays; one that is out, or never came, is success.
         """
         ...
 

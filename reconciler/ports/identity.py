@@ -15,6 +15,7 @@ from function.contract.secrets import TokenPlaintext
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
+from reconciler.domain.identity.peers import Peers
 from reconciler.domain.identity.registration import RegistrationFacts, RepeatDetail, TokenFacts
 from reconciler.domain.identity.registration_body import RegistrationBody, RegistrationRequest
 
@@ -51,15 +52,6 @@ class NewNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """A live node of a Project, as its peers see it."""
-
-    node_id: ids.NodeID
-    mesh_ip: str
-    public_key: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MeshView:
     """What a node learns of its Domain.
 
@@ -68,15 +60,15 @@ class MeshView:
         signing_key_id: Names the key that signs the Domain's messages.
         signing_public_key: That key, 32 raw bytes.
         mesh_ip: The node's own address.
-        peers: Every other live node of its Project, in the order of their ids; who
-            registers at the same moment may be missing, and shows in the next state.
+        peers: The other live nodes of its Project; who registers at the same moment may be
+            missing, and shows in the next state.
     """
 
     cidr: str
     signing_key_id: str
     signing_public_key: bytes
     mesh_ip: str
-    peers: tuple[Peer, ...]
+    peers: Peers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +77,16 @@ class NodeCredential:
 
     Attributes:
         nsk_digest: SHA-256 of its key.
-        previous_nsk_digest: SHA-256 of the key that a readmission replaced; None when
-            none was.
+        previous_nsk_digest: SHA-256 of the key before or beside it; None when there is none.
         deregistered: Whether it left the mesh.
+        reported: Whether it ever made an authenticated call.
     """
 
     node_id: ids.NodeID
     nsk_digest: bytes
     deregistered: bool
     previous_nsk_digest: bytes | None = None
+    reported: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +94,13 @@ class NodeState:
     """What a node pulls.
 
     Attributes:
-        peers: Every other live node of its Project, in the order of their ids.
-        never_reported: Whether this is the node's first authenticated call.
+        peers: The other live nodes of its Project.
         last_heartbeat_at: None before its first heartbeat.
         changed_at: When it first reported; before that, when it registered.
         now: The store's clock.
     """
 
-    peers: tuple[Peer, ...]
-    never_reported: bool
+    peers: Peers
     last_heartbeat_at: datetime | None
     changed_at: datetime
     now: datetime
@@ -117,7 +108,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeniedRegistration:
-    """One denial for the audit: ids and codes, never a value of the request.
+    """One entry of the audit, a denial or a readmission: ids and codes, never what was asked with.
 
     Attributes:
         project_id: The Project that the request named; None when it named none.
@@ -186,9 +177,11 @@ class RegistrationUnit(Protocol):
         ...
 
     async def readmit(
-        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes
+        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes, remote_address: str
     ) -> MeshView:
         """Replace the key of a node that never reported, and remember the former one.
+
+        The same transaction audits it as `readmitted`, with node, token and address.
 
         Returns:
             What the node learns of its Domain.
@@ -223,6 +216,14 @@ class EnrolmentStore(Protocol):
         """Return what a node's bearer is checked against, or None for an unknown node."""
         ...
 
+    async def record_report(self, node_id: ids.NodeID, *, nsk_digest: bytes) -> bool:
+        """Note a node's first authenticated call, and make its key the only one.
+
+        Returns:
+            False, and nothing was changed, when it reported before, left, or has other keys now.
+        """
+        ...
+
     async def record_heartbeat(
         self, node_id: ids.NodeID, *, binary_version: str
     ) -> datetime | None:
@@ -234,13 +235,7 @@ class EnrolmentStore(Protocol):
         ...
 
     async def read_state(self, node_id: ids.NodeID) -> NodeState | None:
-        """Return what a node pulls, and note that it reported.
-
-        Returns:
-            None when the node left the mesh meanwhile.
-
-        Idempotency: only the first call of a node writes.
-        """
+        """Return what a node pulls; None when it left the mesh meanwhile."""
         ...
 
 
@@ -283,7 +278,7 @@ class NodeService(Protocol):
         ...
 
     async def state(self, node_id: ids.NodeID) -> NodeState | Denial:
-        """Return what an authenticated node pulls; the call counts as a report."""
+        """Return what an authenticated node pulls."""
         ...
 
 

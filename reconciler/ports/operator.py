@@ -129,8 +129,17 @@ class OperatorStore(Protocol):
         """Return one of a Project's tokens, or None."""
         ...
 
-    async def revoke(self, project: ids.ProjectID, token: ids.BootstrapTokenID) -> TokenRevocation:
-        """Revoke one of a Project's tokens; other generations of its resource stay.
+    async def revoke(
+        self, project: ids.ProjectID, token: ids.BootstrapTokenID, *, by: str
+    ) -> TokenRevocation:
+        """Revoke one of a Project's tokens, and audit it in the same transaction.
+
+        Other generations of its resource stay.
+
+        Args:
+            project: Whose.
+            token: Which.
+            by: The user's name, as the reviewer gave it.
 
         Idempotency: a second call is told that it is spent.
         """

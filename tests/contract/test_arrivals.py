@@ -6,6 +6,7 @@ The rows of one registration are `test_enrolment`'s.
 from __future__ import annotations
 
 import base64
+import logging
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,7 @@ from function.contract.strategy import BootstrapState, Phase
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
+from reconciler.domain.identity.peers import Peers
 from reconciler.domain.identity.registration import READMISSIONS_MAX, RepeatDetail
 from reconciler.ports.broker import IssuedToken
 from reconciler.ports.identity import NodeState, Registered
@@ -65,8 +67,8 @@ class TestTwoProjects:
 
         theirs = await _registered(world, other, await world.token(other))
 
-        assert theirs.mesh.peers == ()
-        assert (await _state(world, ours)).peers == ()
+        assert theirs.mesh.peers == Peers()
+        assert (await _state(world, ours)).peers == Peers()
         assert theirs.mesh.mesh_ip != ours.mesh.mesh_ip
 
     async def test_a_token_opens_no_other_project(self, world: World) -> None:
@@ -131,14 +133,32 @@ class TestRepetitions:
         resource = await world.resource()
         token = await world.token(resource)
         node = await _registered(world, resource, token)
-        first, second = await _state(world, node), await _state(world, node)
+        assert await world.enrolment.authenticate(_bearer(node), any_node=True) == node.node_id
+        await _state(world, node)
 
         refused = await _refused(world, resource, token)
 
-        assert (first.never_reported, second.never_reported) == (True, False)
         assert refused.code == "token_consumed"
         (entry,) = await world.backdoor.denials()
         assert entry.detail is RepeatDetail.REPORTED
+
+    async def test_each_fresh_key_is_audited_and_logged_without_a_value(
+        self, world: World, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        resource = await world.resource()
+        token = await world.token(resource)
+        nodes = [await _registered(world, resource, token) for _ in range(3)]
+
+        entries = await world.backdoor.readmissions()
+
+        assert [(entry.code, entry.status) for entry in entries] == [("readmitted", 201)] * 2
+        for entry in entries:
+            assert (entry.node_id, entry.token_id) == (nodes[0].node_id, token.id)
+            assert (entry.project_id, entry.remote_address) == (resource.project_id, "192.0.2.1")
+        said = f"node_readmitted node={nodes[0].node_id} token={token.id} address=192.0.2.1"
+        assert [record.getMessage() for record in caplog.records].count(said) == 2
+        assert token.plaintext.reveal() not in caplog.text
 
     async def test_fresh_keys_have_an_end(self, world: World) -> None:
         resource = await world.resource()
@@ -160,11 +180,22 @@ class TestRepetitions:
         old = await _registered(world, resource, token)
         new = await _registered(world, resource, token)
 
+        assert await world.enrolment.authenticate(_bearer(new), any_node=True) == new.node_id
         answer = await world.enrolment.authenticate(_bearer(old), any_node=True)
 
         assert isinstance(answer, Denial)
         assert (answer.status, answer.code) == (401, "nsk_revoked")
-        assert await world.enrolment.authenticate(_bearer(new), any_node=True) == new.node_id
+
+    async def test_a_key_before_the_last_two_is_nobodys(self, world: World) -> None:
+        resource = await world.resource()
+        token = await world.token(resource)
+        oldest, old, _ = [await _registered(world, resource, token) for _ in range(3)]
+
+        refused = await world.enrolment.authenticate(_bearer(oldest), any_node=True)
+
+        assert isinstance(refused, Denial)
+        assert (refused.status, refused.code) == (401, "nsk_invalid")
+        assert await world.enrolment.authenticate(_bearer(old), any_node=True) == old.node_id
 
 
 class TestEarlyAndLate:
@@ -193,8 +224,8 @@ class TestEarlyAndLate:
         await world.deregistrar.deregister(token.id)
 
         after = await _state(world, stays)
-        assert [peer.node_id for peer in before.peers] == [gone.node_id]
-        assert after.peers == ()
+        assert [peer.node_id for peer in before.peers.read()] == [gone.node_id]
+        assert after.peers == Peers()
         assert after.changed_at >= before.changed_at
         assert await world.enrolment.authenticate(_bearer(gone), any_node=True) == Denial(
             status=403, code="node_deregistered", detail="the node left the mesh"

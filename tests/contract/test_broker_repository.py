@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 from function.contract.record import SubstrateReference
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker import audit, events, ids
+from reconciler.domain.broker import audit, events, ids, remaking
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
@@ -370,6 +370,24 @@ class TestUpdating:
         since = [item.enrolling_since for item in (waiting, ready, again)]
         assert since == [LATER, LATER, None]
         assert await world.repository.get(resource.id) == again
+
+    async def test_a_recreation_is_kept_and_audited_each_time(self, world: World) -> None:
+        resource = await world.resource()
+        assert (resource.recreations, resource.recreating_since) == (0, None)
+
+        for number in (1, 2):
+            begun = await world.repository.update(remaking.begun(resource, LATER))
+            going = remaking.let_go(begun, f"uid-{number}", LATER)
+            entry = audit.recreation(going, "no node registered in time")
+            going = await world.repository.update(going, audit=entry)
+            assert await world.repository.get(resource.id) == going
+            assert (going.recreations, going.recreating_since) == (number, LATER)
+            resource = await world.repository.update(remaking.finished(going, LATER))
+
+        assert (resource.recreations, resource.recreating_since) == (2, None)
+        told = await world.backdoor.audit(resource.id)
+        assert [row.action for row in told] == ["recreate", "recreate"]
+        assert all("no node registered in time" in row.reason for row in told)
 
     async def test_a_deletion_request_ends_the_tokens(self, world: World) -> None:
         resource = await world.resource()

@@ -16,6 +16,7 @@ from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.identity import node_key
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
+from reconciler.domain.identity.peers import Peers
 from reconciler.ports.broker import IssuedToken
 from reconciler.ports.identity import Registered
 from tests.contract.worlds import World, unknown_token
@@ -54,7 +55,7 @@ class TestSuccess:
         assert node.mesh.cidr == "100.64.0.0/29"
         assert node.mesh.signing_key_id.startswith("did:plexsphere:domain:")
         assert len(node.mesh.signing_public_key) == 32
-        assert node.mesh.peers == ()
+        assert node.mesh.peers == Peers()
         assert len(node.nsk) == node_key.NSK_BYTES
         assert str(node.nsk) not in repr(node)
         assert node.node_id.version == 7
@@ -82,7 +83,7 @@ class TestSuccess:
 
         second = await _registered(world, two, await world.token(two))
 
-        (peer,) = second.mesh.peers
+        (peer,) = second.mesh.peers.read()
         assert (peer.node_id, peer.mesh_ip) == (first.node_id, "100.64.0.1")
         assert second.mesh.mesh_ip == "100.64.0.2"
 
@@ -95,7 +96,7 @@ class TestSuccess:
         second = await _registered(world, resource, await world.token(resource, 2))
 
         assert second.node_id != first.node_id
-        assert second.mesh.peers == ()
+        assert second.mesh.peers == Peers()
         refused = await _report(world, first)
         assert isinstance(refused, Denial)
         assert refused.code == "node_deregistered"
@@ -121,13 +122,38 @@ class TestLostReply:
 
         assert second.node_id == first.node_id
         assert second.mesh == first.mesh
-        old = await world.enrolment.authenticate(_bearer(first), path_node=first.node_id)
-        assert isinstance(old, Denial)
-        assert old.code == "nsk_revoked"
         assert (
             await world.enrolment.authenticate(_bearer(second), path_node=first.node_id)
             == first.node_id
         )
+        old = await world.enrolment.authenticate(_bearer(first), path_node=first.node_id)
+        assert isinstance(old, Denial)
+        assert old.code == "nsk_revoked"
+
+    async def test_the_first_key_that_reports_wins(self, world: World) -> None:
+        resource = await world.resource()
+        token = await world.token(resource)
+        keys = [_bearer(await _registered(world, resource, token)) for _ in range(2)]
+
+        answers = await asyncio.gather(
+            *(world.enrolment.authenticate(key, any_node=True) for key in keys)
+        )
+
+        (refused,) = (answer for answer in answers if isinstance(answer, Denial))
+        assert (refused.status, refused.code) == (401, "nsk_revoked")
+        again = [await world.enrolment.authenticate(key, any_node=True) for key in keys]
+        assert again == answers
+
+    async def test_a_bearer_for_another_nodes_path_is_no_report(self, world: World) -> None:
+        resource = await world.resource()
+        token = await world.token(resource)
+        node = await _registered(world, resource, token)
+
+        refused = await world.enrolment.authenticate(_bearer(node), path_node=None)
+
+        assert isinstance(refused, Denial)
+        assert refused.code == "node_id_mismatch"
+        assert (await _registered(world, resource, token)).node_id == node.node_id
 
     async def test_it_works_after_the_window_is_over(self, world: World) -> None:
         resource = await world.resource()

@@ -12,6 +12,7 @@ from function.contract.strategy import BootstrapState
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
 from reconciler.domain.identity import token as token_text
+from reconciler.domain.identity.denial import Denial
 from reconciler.ports.broker import IssuedToken
 from reconciler.ports.identity import Registered
 from tests.contract.worlds import HOUR, World, aggregate
@@ -100,6 +101,34 @@ async def test_an_expired_window_opens_again_while_the_node_may_come(world: Worl
     await world.issuer.extend(token.id, ttl=HOUR)
 
     assert await world.issuer.state(token.id) is BootstrapState.ISSUED
+
+
+async def test_the_window_of_a_machine_that_vanished_stays_closed(world: World) -> None:
+    resource = await world.resource()
+    first = await world.token(resource, 1)
+    await world.backdoor.age(first.id, timedelta(hours=2))
+    second = await world.token(resource, 2)
+
+    await world.issuer.extend(second.id, ttl=HOUR)
+    refused = await world.register(resource, first)
+
+    assert await world.issuer.state(first.id) is BootstrapState.REVOKED
+    assert isinstance(refused, Denial)
+    assert refused.code == "token_revoked"
+    assert (await world.issuer.life(resource.id)).state is BootstrapState.ISSUED
+    assert isinstance(await world.register(resource, second), Registered)
+
+
+async def test_a_generation_that_is_not_minted_ends_no_other(world: World) -> None:
+    resource = await world.resource()
+    first, second = [await world.token(resource, number) for number in (1, 2)]
+    await world.backdoor.age(first.id, timedelta(hours=2))
+
+    with pytest.raises(StaleAggregateError):
+        await world.token(resource, 2)
+
+    assert await world.issuer.state(first.id) is BootstrapState.EXPIRED
+    assert await world.issuer.state(second.id) is BootstrapState.ISSUED
 
 
 async def test_extending_never_shortens(world: World) -> None:

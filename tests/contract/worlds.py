@@ -88,7 +88,11 @@ class Backdoor(Protocol):
         ...
 
     async def denials(self) -> Sequence[DeniedRegistration]:
-        """Return the audit in order."""
+        """Return the audited denials in order."""
+        ...
+
+    async def readmissions(self) -> Sequence[DeniedRegistration]:
+        """Return the audited readmissions in order."""
         ...
 
 
@@ -200,7 +204,10 @@ class _MemoryBackdoor:
         row.expires_at -= by
 
     async def denials(self) -> Sequence[DeniedRegistration]:
-        return self._store.denials
+        return [entry for entry in self._store.denials if entry.status >= 400]
+
+    async def readmissions(self) -> Sequence[DeniedRegistration]:
+        return [entry for entry in self._store.denials if entry.status < 400]
 
 
 class _PostgresBackdoor:
@@ -241,6 +248,12 @@ class _PostgresBackdoor:
         )
 
     async def denials(self) -> Sequence[DeniedRegistration]:
+        return [entry for entry in await self._enrolments() if entry.status >= 400]
+
+    async def readmissions(self) -> Sequence[DeniedRegistration]:
+        return [entry for entry in await self._enrolments() if entry.status < 400]
+
+    async def _enrolments(self) -> Sequence[DeniedRegistration]:
         rows = await self._pool.fetch("SELECT * FROM plexsphere.enrolment_audit ORDER BY sequence")
         return [
             DeniedRegistration(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -26,8 +27,13 @@ def delayed(seconds: float) -> str:
     return f"provisionedresource-delayed-{str(seconds).replace('.', '-')}"
 
 
-PIPELINES = ["provisionedresource", *(delayed(seconds) for seconds in DELAYS)]
-PIPELINE_IDS = ["prompt", *(f"delay-{seconds}" for seconds in DELAYS)]
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+"""Whether this run has the minutes of `make test-long`, and not those of `make test`."""
+
+TAKEN = DELAYS if LONG else (max(DELAYS),)
+PIPELINES = ["provisionedresource", *(delayed(seconds) for seconds in TAKEN)]
+PIPELINE_IDS = ["prompt", *(f"delay-{seconds}" for seconds in TAKEN)]
+"""The prompt one and the slowest; `make test-long` has those between, too."""
 
 
 def delay_step(seconds: float) -> dict[str, Any]:

@@ -103,6 +103,8 @@ class InMemoryBrokerRepository:
             updated_at=resource.updated_at,
             force_released_at=stored.force_released_at or resource.force_released_at,
             enrolling_since=resource.enrolling_since,
+            recreations=resource.recreations,
+            recreating_since=resource.recreating_since,
             version=stored.version + 1,
         )
         self.store.resources[resource.id] = changed

@@ -6,12 +6,13 @@ import copy
 import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
 from reconciler.domain.broker import ids
+from reconciler.domain.identity.peers import Peer, Peers
 from reconciler.domain.identity.registration import (
     PriorRegistration,
     RegistrationFacts,
@@ -26,10 +27,12 @@ from reconciler.ports.identity import (
     NewNode,
     NodeCredential,
     NodeState,
-    Peer,
     RegistrationUnit,
 )
 from tests.fakes.memory import MemoryStore, NodeRow, StoredEvent, TokenRow
+
+REST = timedelta(minutes=10)
+"""How long an address that was given back is the last resort."""
 
 
 class InMemoryNodeDeregistrar:
@@ -43,6 +46,14 @@ class InMemoryNodeDeregistrar:
         for node in () if row is None else self.store.live_nodes(row.resource_id):
             _leave(self.store, node)
 
+    async def reclaim(self, token: ids.BootstrapTokenID) -> bool:
+        row = self.store.tokens.get(token)
+        for node in () if row is None else self.store.live_nodes(row.resource_id):
+            if not node.reported:
+                _leave(self.store, node)
+                return True
+        return False
+
     async def node_registered(self, token: ids.BootstrapTokenID) -> bool:
         return await self.find_node(token) is not None
 
@@ -50,7 +61,11 @@ class InMemoryNodeDeregistrar:
         row = self.store.tokens.get(token)
         for node in () if row is None else self.store.live_nodes(row.resource_id):
             return RegisteredNode(
-                id=node.id, mesh_ip=node.mesh_ip, registered_at=node.registered_at
+                id=node.id,
+                mesh_ip=node.mesh_ip,
+                registered_at=node.registered_at,
+                age=self.store.clock.now() - node.registered_at,
+                reported=node.reported,
             )
         return None
 
@@ -85,7 +100,19 @@ class InMemoryEnrolmentStore:
             nsk_digest=node.nsk_digest,
             deregistered=node.deregistered_at is not None,
             previous_nsk_digest=node.previous_nsk_digest,
+            reported=node.reported,
         )
+
+    async def record_report(self, node_id: ids.NodeID, *, nsk_digest: bytes) -> bool:
+        node = self.store.nodes.get(node_id)
+        if node is None or node.deregistered_at is not None or node.reported:
+            return False
+        if nsk_digest not in {node.nsk_digest, node.previous_nsk_digest}:
+            return False
+        if nsk_digest != node.nsk_digest:
+            node.nsk_digest, node.previous_nsk_digest = nsk_digest, node.nsk_digest
+        node.reported_at = self.store.clock.now()
+        return True
 
     async def record_heartbeat(
         self, node_id: ids.NodeID, *, binary_version: str
@@ -101,15 +128,11 @@ class InMemoryEnrolmentStore:
         node = self.store.nodes.get(node_id)
         if node is None or node.deregistered_at is not None:
             return None
-        never, now = not node.reported, self.store.clock.now()
-        changed_at = node.reported_at or node.registered_at
-        node.reported_at = node.reported_at or now
         return NodeState(
             peers=_peers(self.store, node.project_id, node_id),
-            never_reported=never,
             last_heartbeat_at=node.last_heartbeat_at,
-            changed_at=changed_at,
-            now=now,
+            changed_at=node.reported_at or node.registered_at,
+            now=self.store.clock.now(),
         )
 
 
@@ -171,9 +194,18 @@ class _Registration:
         return self._mesh(token, node.id)
 
     async def readmit(
-        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes
+        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes, remote_address: str
     ) -> MeshView:
         node = self._store.nodes[node_id]
+        entry = DeniedRegistration(
+            code="readmitted",
+            status=201,
+            remote_address=remote_address,
+            project_id=token.project_id,
+            token_id=token.id,
+            node_id=node_id,
+        )
+        self._store.denials.append(entry)
         node.previous_nsk_digest, node.nsk_digest = node.nsk_digest, nsk_digest
         node.readmitted += 1
         return self._mesh(token, node_id)
@@ -209,11 +241,24 @@ class _Registration:
         domain = next(row for row in self._store.domains.values() if row.id == domain_id)
         network = ipaddress.ip_network(domain.mesh_cidr)
         taken = {node.mesh_ip for node in self._live(domain_id)}
-        for offset in range(1, min(network.num_addresses - 1, len(taken) + 2)):
+        rests = self._resting(domain_id, taken)
+        for offset in range(1, min(network.num_addresses - 1, len(taken) + len(rests) + 2)):
             address = str(network[offset])
-            if address not in taken:
+            if address not in taken and address not in rests:
                 return address
-        return None
+        return min(rests, key=lambda address: rests[address], default=None)
+
+    def _resting(self, domain_id: UUID, taken: set[str]) -> dict[str, datetime]:
+        """Return the addresses that were given back lately, and when."""
+        since = self._store.clock.now() - REST
+        return {
+            node.mesh_ip: node.deregistered_at
+            for node in self._store.nodes.values()
+            if node.domain_id == domain_id
+            and node.mesh_ip not in taken
+            and node.deregistered_at is not None
+            and node.deregistered_at > since
+        }
 
     def _live(self, domain_id: UUID) -> list[NodeRow]:
         return [
@@ -227,8 +272,8 @@ def _token(store: MemoryStore, digest: bytes) -> TokenRow | None:
     return next((row for row in store.tokens.values() if row.digest == digest), None)
 
 
-def _peers(store: MemoryStore, project_id: ids.ProjectID, node_id: ids.NodeID) -> tuple[Peer, ...]:
-    return tuple(
+def _peers(store: MemoryStore, project_id: ids.ProjectID, node_id: ids.NodeID) -> Peers:
+    return Peers.of(
         Peer(node_id=node.id, mesh_ip=node.mesh_ip, public_key=node.public_key)
         for node in sorted(store.nodes.values(), key=lambda node: node.id)
         if node.project_id == project_id and node.deregistered_at is None and node.id != node_id

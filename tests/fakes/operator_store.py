@@ -25,6 +25,8 @@ class EmptyOperatorStore:
         """Return None."""
         return None
 
-    async def revoke(self, project: ids.ProjectID, token: ids.BootstrapTokenID) -> TokenRevocation:
+    async def revoke(
+        self, project: ids.ProjectID, token: ids.BootstrapTokenID, *, by: str
+    ) -> TokenRevocation:
         """Find nothing to revoke."""
         return TokenRevocation.ABSENT

@@ -47,6 +47,10 @@ class InMemoryTokenIssuer:
                 raise StaleAggregateError(message)
         plaintext = self._secrets.token(resource.project_id)
         now = self.store.clock.now()
+        for row in self.store.tokens.values():
+            earlier = row.resource_id == resource.id and row.generation < generation
+            if earlier and not row.spent and row.expires_at <= now:
+                row.revoked_at = now
         row = TokenRow(
             id=ids.BootstrapTokenID(uuid7()),
             project_id=resource.project_id,

@@ -14,7 +14,6 @@ from uuid import UUID
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from pydantic import BaseModel
 
 from reconciler.adapters.http import decoding, node_operations
 from reconciler.adapters.http.middleware import answer
@@ -71,7 +70,7 @@ class _Handlers:
         answered = await self._enrolment.register(body, remote_address=request.remote or "unknown")
         if isinstance(answered, Denial):
             raise ProblemError(answered)
-        return _json(HTTPStatus.CREATED, RegisterReply.of(answered))
+        return _json(HTTPStatus.CREATED, RegisterReply.text(answered))
 
     async def heartbeat(self, request: web.Request) -> web.Response:
         node_id = await self._authenticated(request)
@@ -80,14 +79,14 @@ class _Handlers:
         if isinstance(answered, Denial):
             raise ProblemError(answered)
         reply = HeartbeatReply(accepted_at=answered, reconcile=False, rotate_keys=False)
-        return _json(HTTPStatus.OK, reply)
+        return _json(HTTPStatus.OK, reply.model_dump_json())
 
     async def state(self, request: web.Request) -> web.Response:
         node_id = await self._authenticated(request)
         answered = await self._enrolment.state(node_id)
         if isinstance(answered, Denial):
             raise ProblemError(answered)
-        return _json(HTTPStatus.OK, StateReply.of(answered))
+        return _json(HTTPStatus.OK, StateReply.text(answered))
 
     def refusing(self, operation: Operation) -> Handler:
         """Return the handler of an operation that is not served; it knows its nodes first."""
@@ -112,10 +111,10 @@ class _Handlers:
         return answered
 
 
-def _json(status: HTTPStatus, reply: BaseModel) -> web.Response:
+def _json(status: HTTPStatus, reply: str) -> web.Response:
     return web.Response(
         status=status,
-        body=reply.model_dump_json().encode(),
+        body=reply.encode(),
         content_type="application/json",
         headers={"Cache-Control": "no-store"},
     )

@@ -20,8 +20,9 @@ from function.contract.secrets import TokenPlaintext
 from reconciler.adapters.http.decoding import Strict
 from reconciler.domain.identity import state
 from reconciler.domain.identity.heartbeat import VERSION_MAX, HeartbeatBody
+from reconciler.domain.identity.peers import Peers
 from reconciler.domain.identity.registration_body import FIELD_MAX, RegistrationBody
-from reconciler.ports.identity import NodeState, Peer, Registered
+from reconciler.ports.identity import NodeState, Registered
 
 _RFC3339: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
@@ -134,11 +135,6 @@ class PeerReply(_Reply):
     mesh_ip: str
     public_key: _Key
 
-    @classmethod
-    def of(cls, peer: Peer) -> PeerReply:
-        """Return a peer as it is told."""
-        return cls(node_id=peer.node_id, mesh_ip=peer.mesh_ip, public_key=_base64(peer.public_key))
-
 
 class RegisterReply(_Reply):
     """A node that is in the mesh; its key is told here and nowhere else."""
@@ -152,18 +148,19 @@ class RegisterReply(_Reply):
     domain_mesh_cidr: str
 
     @classmethod
-    def of(cls, registered: Registered) -> RegisterReply:
+    def text(cls, registered: Registered) -> str:
         """Return a registered node as it is told."""
         mesh = registered.mesh
-        return cls(
+        reply = cls(
             node_id=registered.node_id,
             mesh_ip=mesh.mesh_ip,
             signing_public_key=_base64(mesh.signing_public_key),
             signing_key_id=mesh.signing_key_id,
             nsk=_base64(registered.nsk),
-            peer_snapshot=tuple(map(PeerReply.of, mesh.peers)),
+            peer_snapshot=(),
             domain_mesh_cidr=mesh.cidr,
         )
+        return _with_peers(reply, "peer_snapshot", mesh.peers)
 
 
 class HeartbeatReply(_Reply):
@@ -209,14 +206,14 @@ class StateReply(_Reply):
     sessions: tuple[()]
 
     @classmethod
-    def of(cls, node: NodeState) -> StateReply:
+    def text(cls, node: NodeState) -> str:
         """Return a node's state as it is told."""
         verdict = state.judge(
             last_heartbeat_at=node.last_heartbeat_at, changed_at=node.changed_at, now=node.now
         )
         nothing = EntriesReply(metadata=(), data=(), reports=())
-        return cls(
-            peers=tuple(map(PeerReply.of, node.peers)),
+        reply = cls(
+            peers=(),
             reachability=ReachabilityReply(
                 state=verdict.state,
                 last_heartbeat_at=verdict.last_heartbeat_at,
@@ -229,6 +226,12 @@ class StateReply(_Reply):
             executions=(),
             sessions=(),
         )
+        return _with_peers(reply, "peers", node.peers)
+
+
+def _with_peers(reply: _Reply, field: str, peers: Peers) -> str:
+    """Write a reply with the peers' own text, which is not taken apart for it."""
+    return f'{{"{field}":{peers.json},{reply.model_dump_json(exclude={field})[1:]}'
 
 
 def _base64(raw: bytes) -> str:

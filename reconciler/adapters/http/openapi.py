@@ -64,7 +64,8 @@ def document() -> dict[str, Any]:
             "description": (
                 "Bodies hold at most 16 KiB of JSON, without content encoding, unknown or "
                 "duplicate fields. Operations that answer nothing but 501 are part of the "
-                "contract and not served."
+                "contract and not served. An address that asks too often is told 429 before all "
+                "else; a Project that does, in place of a 201."
             ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -18,8 +18,9 @@ from aiohttp import web
 from reconciler.adapters.http.operator_auth import Gate
 from reconciler.adapters.http.problem import ProblemError, refuse
 from reconciler.domain.broker import ids
+from reconciler.domain.broker.errors import InvalidInputError
 from reconciler.domain.identity.denial import Denial
-from reconciler.ports.identity import StoreUnavailableError
+from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
 from reconciler.ports.operator import Assignment, OperatorStore, TokenMetadata, TokenRevocation
 
 PAGE_DEFAULT: Final = 100
@@ -96,13 +97,15 @@ class OperatorAPI:
         return _json(_members(found))
 
     async def revoke(self, request: web.Request) -> web.Response:
-        """Revoke one token, and log who did."""
+        """Revoke one token; who did is audited and logged."""
         user = await self._gate.admit(request)
         project, token = _project(request), _token(request)
         try:
-            outcome = await self._store.revoke(project, token)
-        except StoreUnavailableError:
+            outcome = await self._store.revoke(project, token, by=user)
+        except (StoreUnavailableError, AllocationLostError):
             raise ProblemError(_UNAVAILABLE) from None
+        except InvalidInputError:
+            raise refuse(400, "the user's name cannot be audited") from None
         _log.info(
             "operator_revokes user=%r project=%s token=%s outcome=%s", user, project, token, outcome
         )

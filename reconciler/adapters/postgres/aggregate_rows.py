@@ -27,7 +27,7 @@ COLUMNS: LiteralString = (
     "management_cluster_id, status, xr_name, namespace, xr_group, xr_kind, owner_name, "
     "resource, record_name, record_uid, accepted, protected, created_at, updated_at, "
     "bootstrap_token_id, generation, version, deletion_requested_at, force_released_at, "
-    "enrolling_since"
+    "enrolling_since, recreations, recreating_since"
 )
 """Every column, in the order of `values`."""
 
@@ -61,6 +61,8 @@ def values(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.deletion_requested_at,
         resource.force_released_at,
         resource.enrolling_since,
+        resource.recreations,
+        resource.recreating_since,
     )
 
 
@@ -114,6 +116,8 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
         deletion_requested_at=row["deletion_requested_at"],
         force_released_at=row["force_released_at"],
         enrolling_since=row["enrolling_since"],
+        recreations=row["recreations"],
+        recreating_since=row["recreating_since"],
     )
 
 

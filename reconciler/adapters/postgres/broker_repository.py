@@ -38,7 +38,7 @@ _CREATE_ATTEMPTS: Final = 3
 _INSERT: LiteralString = f"""
 INSERT INTO plexsphere.provisioned_resources ({COLUMNS})
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23, $24, $25)
+        $20, $21, $22, $23, $24, $25, $26, $27)
 ON CONFLICT (project_id, namespace, xr_group, xr_kind, owner_name, resource)
     WHERE deletion_requested_at IS NULL DO NOTHING
 RETURNING {COLUMNS}
@@ -84,6 +84,7 @@ UPDATE plexsphere.provisioned_resources
 SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $7,
     bootstrap_token_id = $8, generation = $9, updated_at = $10,
     force_released_at = coalesce(force_released_at, $11), enrolling_since = $12,
+    recreations = $13, recreating_since = $14,
     version = version + 1
 WHERE id = $1 AND version = $2
 RETURNING {COLUMNS}
@@ -246,6 +247,8 @@ def _change(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.updated_at,
         resource.force_released_at,
         resource.enrolling_since,
+        resource.recreations,
+        resource.recreating_since,
     )
 
 

@@ -25,6 +25,8 @@ _UNAVAILABLE: Final = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    # A connection that has read the server's farewell and not yet its end takes no statement.
+    asyncpg.InternalClientError,
     asyncpg.TooManyConnectionsError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,

@@ -15,8 +15,9 @@ import asyncpg
 
 from reconciler.adapters.postgres import enrolment_audit
 from reconciler.adapters.postgres.classify import translated
-from reconciler.adapters.postgres.registration_transaction import PostgresRegistration, peers
+from reconciler.adapters.postgres.registration_transaction import PostgresRegistration
 from reconciler.domain.broker import ids
+from reconciler.domain.identity.peers import Peers
 from reconciler.ports.identity import (
     DeniedRegistration,
     NodeCredential,
@@ -30,8 +31,18 @@ CONNECTION_WAIT_S: Final = 3.0
 """Longest wait for a connection: a 503 that says when to come again beats a late one."""
 
 _CREDENTIAL: LiteralString = """
-SELECT nsk_hash, previous_nsk_hash, deregistered_at IS NOT NULL AS deregistered
+SELECT nsk_hash, previous_nsk_hash, deregistered_at IS NOT NULL AS deregistered,
+       coalesce(reported_at, last_heartbeat_at) IS NOT NULL AS reported
 FROM plexsphere.nodes WHERE id = $1
+"""
+
+_REPORT: LiteralString = """
+UPDATE plexsphere.nodes
+SET reported_at = now(), nsk_hash = $2,
+    previous_nsk_hash = CASE WHEN nsk_hash = $2 THEN previous_nsk_hash ELSE nsk_hash END
+WHERE id = $1 AND reported_at IS NULL AND last_heartbeat_at IS NULL AND deregistered_at IS NULL
+  AND $2 IN (nsk_hash, previous_nsk_hash)
+RETURNING true
 """
 
 _HEARTBEAT: LiteralString = """
@@ -41,23 +52,11 @@ WHERE id = $1 AND deregistered_at IS NULL
 RETURNING last_heartbeat_at
 """
 
-# Every part sees what was before the update: whether this is the first call, too.
 _STATE: LiteralString = """
-WITH reported AS (
-    UPDATE plexsphere.nodes SET reported_at = now()
-    WHERE id = $1 AND reported_at IS NULL AND deregistered_at IS NULL
-)
 SELECT node.last_heartbeat_at, now() AS now,
-       coalesce(node.reported_at, node.last_heartbeat_at) IS NULL AS never_reported,
-       coalesce(node.reported_at, node.registered_at) AS changed_at, mesh.*
-FROM plexsphere.nodes AS node, LATERAL (
-    SELECT array_agg(id ORDER BY id) AS ids,
-           array_agg(host(mesh_ip) ORDER BY id) AS addresses,
-           array_agg(public_key ORDER BY id) AS keys
-    FROM plexsphere.nodes AS peer
-    WHERE peer.project_id = node.project_id AND peer.deregistered_at IS NULL
-      AND peer.id <> node.id
-) AS mesh
+       coalesce(node.reported_at, node.registered_at) AS changed_at,
+       plexsphere.peers_of(node.project_id, node.provisioned_resource_id) AS peers
+FROM plexsphere.nodes AS node
 WHERE node.id = $1 AND node.deregistered_at IS NULL
 """
 
@@ -98,7 +97,13 @@ class PostgresEnrolmentStore:
             nsk_digest=row["nsk_hash"],
             deregistered=row["deregistered"],
             previous_nsk_digest=row["previous_nsk_hash"],
+            reported=row["reported"],
         )
+
+    async def record_report(self, node_id: ids.NodeID, *, nsk_digest: bytes) -> bool:
+        """Note a node's first authenticated call, and make its key the only one."""
+        with translated("record report"):
+            return bool(await self._pool.fetchval(_REPORT, node_id, nsk_digest))
 
     async def record_heartbeat(
         self, node_id: ids.NodeID, *, binary_version: str
@@ -109,14 +114,13 @@ class PostgresEnrolmentStore:
         return at
 
     async def read_state(self, node_id: ids.NodeID) -> NodeState | None:
-        """Return what a node pulls, and note that it reported; None when it left."""
+        """Return what a node pulls; None when it left."""
         with translated("read node state"):
             row = await self._pool.fetchrow(_STATE, node_id)
         if row is None:
             return None
         return NodeState(
-            peers=peers(row["ids"], row["addresses"], row["keys"]),
-            never_reported=row["never_reported"],
+            peers=Peers(row["peers"]),
             last_heartbeat_at=row["last_heartbeat_at"],
             changed_at=row["changed_at"],
             now=row["now"],

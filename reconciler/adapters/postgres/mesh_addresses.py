@@ -2,7 +2,10 @@
 
 Belongs here: laying out a range's next addresses, and giving one back. Not here: taking
 one, which is a registration's (`registration_transaction`). Addresses lie in rows of their
-own, so that registrations lock different ones and never wait for each other.
+own, so that registrations lock different ones and never wait for each other. One that was
+given back rests there for ten minutes (revision 0036): a peer that has not pulled since would
+send to it what is meant for the node that left. While nothing else is left, it is given away
+all the same, the one that has rested longest: a full mesh helps nobody.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ BATCH: Final = 512
 BATCHES_MAX: Final = 64
 """Most batches of one call: a range may be full of other Projects' sub-ranges."""
 READY_MIN: Final = 32
-"""Fewer are laid out anew: more than the connections of one process, so that whoever takes
-one at the same moment finds another."""
+"""With fewer that do not rest, others are laid out: more than the connections of one process,
+so that whoever takes one at the same moment finds another."""
 
 _OPEN: LiteralString = """
 INSERT INTO plexsphere.mesh_pools (domain_id, mesh_range) VALUES ($1, $2::text::cidr)
@@ -34,7 +37,8 @@ _LOCK_IF_FREE: LiteralString = _LOCK + "SKIP LOCKED"
 
 _READY: LiteralString = """
 SELECT EXISTS (
-    SELECT FROM plexsphere.mesh_free WHERE domain_id = $1 AND mesh_range = $2::text::cidr
+    SELECT FROM plexsphere.mesh_free
+    WHERE domain_id = $1 AND mesh_range = $2::text::cidr AND rests_until <= now()
     OFFSET $3
 )
 """

@@ -8,7 +8,9 @@ Alembic is imported here and in `migrations` alone.
 
 from __future__ import annotations
 
+import asyncio
 import io
+import random
 from pathlib import Path
 from typing import Final, LiteralString
 
@@ -28,6 +30,15 @@ _LOCK_KEY: Final = 0x706C6578
 """The advisory lock's key: "plex" in ASCII, ours alone in our database."""
 _LOCK_WAIT: Final = "30s"
 """Longest wait for another migrator: every step of ours is far shorter."""
+_TABLE_WAIT: Final = "2s"
+"""Longest wait for a table: who wants it meanwhile waits behind us, a registration for 3 s. More
+than the second after which Postgres looks for a deadlock."""
+_ATTEMPTS: Final = 5
+"""Times that a table in use is tried: a program at work leaves gaps, a forgotten transaction none,
+and a rollout should hear of that within a quarter of a minute."""
+_PAUSE_S: Final = 1.0
+"""Longest pause between two attempts, in which who waited behind us gets through."""
+_IN_USE: Final = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 _CONNECT_TIMEOUT_S: Final = 10.0
 _RUN_TIMEOUT_S: Final = 600.0
 """Ten minutes: rewriting a table of a million rows takes one."""
@@ -56,7 +67,7 @@ async def migrate(dsn: str, *, target: str = "head") -> str | None:
 
     Raises:
         MigrationError: No such revision, another migrator holds the lock for longer than
-            30 s, or a statement failed.
+            30 s, a table was in use at each of five attempts, or a statement failed.
         StoreError: The database cannot be reached.
 
     Idempotency: a schema that is there already stays as it is; two migrators at once are
@@ -95,26 +106,44 @@ async def _run(dsn: str, *, target: str, up: bool) -> str | None:
             dsn, timeout=_CONNECT_TIMEOUT_S, command_timeout=_RUN_TIMEOUT_S
         )
     try:
-        async with connection.transaction():
-            await connection.execute(_LIMIT_WAIT, _LOCK_WAIT)
-            await connection.execute(_LOCK, _LOCK_KEY)
-            await connection.execute(_CREATE_SCHEMA)
-            start = await _current(connection)
-            if start is None:
-                # Alembic creates its table from nothing and leaves an empty one at base.
-                await connection.execute(_DROP_VERSION)
-            statements = _statements(start, target, up=up)
-            if statements:
-                await connection.execute(statements)
-            return await _current(connection)
-    except asyncpg.LockNotAvailableError as error:
-        message = f"cannot migrate schema: another migrator holds the lock for {_LOCK_WAIT}"
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await _attempt(connection, target, up=up)
+            except _IN_USE:
+                await asyncio.sleep(_PAUSE_S * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+        return await _attempt(connection, target, up=up)
+    except _IN_USE as error:
+        message = f"cannot migrate schema to {target}: a table was in use {_ATTEMPTS} times"
+        raise MigrationError(message) from error
+    except asyncpg.RaiseError as error:
+        # Our own scripts' words, which name no values.
+        message = f"cannot migrate schema to {target}: {error.message}"
         raise MigrationError(message) from error
     except asyncpg.PostgresError as error:
         message = f"cannot migrate schema to {target}: the database answered {error.sqlstate}"
         raise MigrationError(message) from error
     finally:
         await connection.close()
+
+
+async def _attempt(connection: asyncpg.Connection, target: str, *, up: bool) -> str | None:
+    async with connection.transaction():
+        await connection.execute(_LIMIT_WAIT, _LOCK_WAIT)
+        try:
+            await connection.execute(_LOCK, _LOCK_KEY)
+        except asyncpg.LockNotAvailableError as error:
+            message = f"cannot migrate schema: another migrator holds the lock for {_LOCK_WAIT}"
+            raise MigrationError(message) from error
+        await connection.execute(_LIMIT_WAIT, _TABLE_WAIT)
+        await connection.execute(_CREATE_SCHEMA)
+        start = await _current(connection)
+        if start is None:
+            # Alembic creates its table from nothing and leaves an empty one at base.
+            await connection.execute(_DROP_VERSION)
+        statements = _statements(start, target, up=up)
+        if statements:
+            await connection.execute(statements)
+        return await _current(connection)
 
 
 async def _current(connection: asyncpg.Connection) -> str | None:

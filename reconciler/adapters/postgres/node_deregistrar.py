@@ -29,8 +29,18 @@ _TAKE_OUT: LiteralString = """
 SELECT plexsphere.take_out_node($1, $2)
 """
 
+_LOCK_SILENT: LiteralString = """
+SELECT id FROM plexsphere.nodes
+WHERE provisioned_resource_id = $1 AND deregistered_at IS NULL
+  AND coalesce(reported_at, last_heartbeat_at) IS NULL
+FOR UPDATE
+"""
+"""Waits for a report in flight and judges it: what it holds does not report meanwhile."""
+
 _FIND: LiteralString = """
-SELECT node.id, host(node.mesh_ip) AS mesh_ip, node.registered_at
+SELECT node.id, host(node.mesh_ip) AS mesh_ip, node.registered_at,
+       now() - node.registered_at AS age,
+       coalesce(node.reported_at, node.last_heartbeat_at) IS NOT NULL AS reported
 FROM plexsphere.nodes AS node
 JOIN plexsphere.bootstrap_tokens AS token
   ON token.provisioned_resource_id = node.provisioned_resource_id
@@ -52,6 +62,16 @@ class PostgresNodeDeregistrar:
                 if resource is not None:
                     await connection.execute(_TAKE_OUT, resource, uuid7())
 
+    async def reclaim(self, token: ids.BootstrapTokenID) -> bool:
+        """Take the node out if it never reported; tell whether it did."""
+        with refused("reclaim node"):
+            async with self._pool.acquire() as connection, connection.transaction():
+                resource = await connection.fetchval(_LOCK, token)
+                if resource is None or not await connection.fetchval(_LOCK_SILENT, resource):
+                    return False
+                await connection.execute(_TAKE_OUT, resource, uuid7())
+                return True
+
     async def node_registered(self, token: ids.BootstrapTokenID) -> bool:
         """Tell whether a node of a token's resource is live in the mesh."""
         return await self.find_node(token) is not None
@@ -66,4 +86,6 @@ class PostgresNodeDeregistrar:
             id=ids.NodeID(UUID(int=row["id"].int)),
             mesh_ip=row["mesh_ip"],
             registered_at=row["registered_at"],
+            age=row["age"],
+            reported=row["reported"],
         )

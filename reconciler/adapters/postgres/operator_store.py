@@ -7,7 +7,7 @@ digest, which no statement of this module selects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import Final, LiteralString
 
 import asyncpg
 
@@ -39,10 +39,19 @@ FOR NO KEY UPDATE
 """
 
 _REVOKE: LiteralString = """
-UPDATE plexsphere.bootstrap_tokens SET revoked_at = clock_timestamp()
-WHERE project_id = $1 AND id = $2 AND consumed_at IS NULL AND revoked_at IS NULL
+WITH revoked AS (
+    UPDATE plexsphere.bootstrap_tokens SET revoked_at = clock_timestamp()
+    WHERE project_id = $1 AND id = $2 AND consumed_at IS NULL AND revoked_at IS NULL
+    RETURNING provisioned_resource_id, revoked_at
+)
+INSERT INTO plexsphere.operator_audit
+    (at, actor, action, project_id, provisioned_resource_id, bootstrap_token_id)
+SELECT revoked_at, $3, 'revoke-token', $1, provisioned_resource_id, $2 FROM revoked
 RETURNING true
 """
+
+ACTOR_MAX: Final = 1024
+"""Characters of a user's name that are kept; a name of the API server's is shorter."""
 
 
 class PostgresOperatorStore:
@@ -73,12 +82,14 @@ class PostgresOperatorStore:
             row = await self._pool.fetchrow(_ONE, project, token)
         return None if row is None else TokenMetadata(**row)
 
-    async def revoke(self, project: ids.ProjectID, token: ids.BootstrapTokenID) -> TokenRevocation:
-        """Revoke one of a Project's tokens, unless it is spent."""
+    async def revoke(
+        self, project: ids.ProjectID, token: ids.BootstrapTokenID, *, by: str
+    ) -> TokenRevocation:
+        """Revoke one of a Project's tokens, unless it is spent, and audit who did."""
         with translated("revoke token"):
             async with self._pool.acquire() as connection, connection.transaction():
                 # The resource first, as in a registration: two orders would deadlock.
                 if not await connection.fetchval(_LOCK, project, token):
                     return TokenRevocation.ABSENT
-                revoked = await connection.fetchval(_REVOKE, project, token)
+                revoked = await connection.fetchval(_REVOKE, project, token, by[:ACTOR_MAX])
         return TokenRevocation.REVOKED if revoked else TokenRevocation.SPENT

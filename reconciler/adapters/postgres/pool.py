@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, LiteralString
 
 import asyncpg
 
@@ -75,7 +75,18 @@ async def open_pool(dsn: str, *, size_max: int = POOL_MAX) -> asyncpg.Pool:
     )
 
 
+_PLANNING: LiteralString = """
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET jit = off
+"""
+"""Every statement of ours finds its rows by a key. Its plan depends on no value, so one lasts a
+connection's life; and a plan of when a table was small must not read all of it for that long.
+Compiled plans pay for queries that take a second."""
+
+
 async def _prepare(connection: asyncpg.Connection) -> None:
+    await connection.execute(_PLANNING)
     await connection.set_type_codec(
         "jsonb", encoder=_encode, decoder=json.loads, schema="pg_catalog"
     )

@@ -19,6 +19,7 @@ from function.contract.strategy import BootstrapState
 from reconciler.adapters.postgres import enrolment_audit, mesh_addresses
 from reconciler.adapters.postgres.token_issuer import STATE
 from reconciler.domain.broker import ids
+from reconciler.domain.identity.peers import Peers
 from reconciler.domain.identity.registration import (
     READMISSIONS_MAX,
     PriorRegistration,
@@ -31,7 +32,6 @@ from reconciler.ports.identity import (
     DeniedRegistration,
     MeshView,
     NewNode,
-    Peer,
 )
 
 _FACTS: LiteralString = (
@@ -49,13 +49,23 @@ _FACTS: LiteralString = (
     (
         SELECT count(*) FROM (
             SELECT FROM plexsphere.mesh_free
-            WHERE domain_id = project.domain_id AND mesh_range = mesh.mesh_range LIMIT $4
+            WHERE domain_id = project.domain_id AND mesh_range = mesh.mesh_range
+              AND rests_until <= now()
+            ORDER BY rests_until, address LIMIT $4
         ) AS free
     ) AS ready,
     EXISTS (
+        SELECT FROM plexsphere.mesh_free
+        WHERE domain_id = project.domain_id AND mesh_range = mesh.mesh_range
+    ) AS free,
+    EXISTS (
         SELECT FROM plexsphere.nodes
         WHERE domain_id = project.domain_id AND public_key = $3 AND deregistered_at IS NULL
-          AND provisioned_resource_id <> token.provisioned_resource_id
+          AND NOT key_shared AND provisioned_resource_id <> token.provisioned_resource_id
+    ) OR EXISTS (
+        SELECT FROM plexsphere.nodes
+        WHERE domain_id = project.domain_id AND public_key = $3 AND deregistered_at IS NULL
+          AND key_shared AND provisioned_resource_id <> token.provisioned_resource_id
     ) AS key_in_use
 FROM plexsphere.bootstrap_tokens AS token
 JOIN plexsphere.provisioned_resources AS resource ON resource.id = token.provisioned_resource_id
@@ -76,16 +86,8 @@ WHERE token.token_hash = $1
 
 _MESH: LiteralString = """
 SELECT domain.mesh_cidr::text AS cidr, domain.signing_key_id, domain.signing_public_key,
-       {mesh_ip} AS mesh_ip, peers.*
-FROM {source}, plexsphere.domains AS domain, LATERAL (
-    SELECT array_agg(id) AS ids, array_agg(host(mesh_ip)) AS addresses,
-           array_agg(public_key) AS keys
-    FROM (
-        SELECT id, mesh_ip, public_key FROM plexsphere.nodes
-        WHERE project_id = $1 AND deregistered_at IS NULL AND provisioned_resource_id <> $2
-        ORDER BY id
-    ) AS peer
-) AS peers
+       {mesh_ip} AS mesh_ip, plexsphere.peers_of($1, $2) AS peers
+FROM {source}, plexsphere.domains AS domain
 WHERE domain.id = $3
 """
 
@@ -108,6 +110,10 @@ WITH readmitted AS (
             AND resource.deletion_requested_at IS NULL
       )
     RETURNING mesh_ip
+), audited AS (
+    INSERT INTO plexsphere.enrolment_audit
+        (code, status, bootstrap_token_id, project_id, remote_address, node_id)
+    SELECT 'readmitted', 201, $7, $1, $8, $4 FROM readmitted
 )
 """  # noqa: S608 - constants
     + _MESH.format(mesh_ip="host(readmitted.mesh_ip)", source="readmitted")
@@ -153,7 +159,7 @@ class PostgresRegistration:
             prior=None if row["prior_id"] is None else _prior(row),
             nonce_holder=None if holder is None else ids.BootstrapTokenID(_uuid(holder)),
             key_in_use=row["key_in_use"],
-            address_free=more or row["ready"] > 0,
+            address_free=more or row["free"],
             own_range=row["own_range"],
         )
 
@@ -171,12 +177,12 @@ class PostgresRegistration:
         return _mesh(row)
 
     async def readmit(
-        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes
+        self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes, remote_address: str
     ) -> MeshView:
-        """Replace the key of a node that never reported, and remember the former one."""
+        """Replace the key of a node that never reported, remember the former one, audit it."""
         row = await self._connection.fetchrow(
             _READMIT, token.project_id, token.provisioned_resource_id, token.domain_id, node_id,
-            nsk_digest, READMISSIONS_MAX,
+            nsk_digest, READMISSIONS_MAX, token.id, remote_address,
         )  # fmt: skip
         if row is None:
             message = "cannot readmit node: it reported, left, came too often or is going"
@@ -217,18 +223,7 @@ def _mesh(row: asyncpg.Record) -> MeshView:
         signing_key_id=row["signing_key_id"],
         signing_public_key=row["signing_public_key"],
         mesh_ip=row["mesh_ip"],
-        peers=peers(row["ids"], row["addresses"], row["keys"]),
-    )
-
-
-def peers(
-    node_ids: list[UUID] | None, addresses: list[str] | None, keys: list[bytes] | None
-) -> tuple[Peer, ...]:
-    """Build peers from three columns of one order; None for no rows."""
-    rows = zip(node_ids or (), addresses or (), keys or (), strict=True)
-    return tuple(
-        Peer(node_id=ids.NodeID(_uuid(node_id)), mesh_ip=address, public_key=key)
-        for node_id, address, key in rows
+        peers=Peers(row["peers"]),
     )
 
 

@@ -76,15 +76,11 @@ class PostgresTenancyRepository:
     async def ensure_domain(self, name: str, mesh_cidr: str) -> UUID:
         """Return a Domain's id; its first call mints id and signing key."""
         with translated("ensure domain"):
-            row = await self._find_domain(name, mesh_cidr)
-            if row is None:
-                domain_id = uuid7()
-                key = self._secrets.signing_key()
-                key_id = f"did:plexsphere:domain:{domain_id}#key-1"
-                await self._pool.execute(
-                    _INSERT_DOMAIN, domain_id, name, mesh_cidr, key_id, key.private, key.public
-                )
-                row = await self._find_domain(name, mesh_cidr)
+            try:
+                row = await self._domain(name, mesh_cidr)
+            except asyncpg.DataError as error:
+                message = "cannot ensure domain: meshCIDR must be a network in CIDR form"
+                raise InvalidInputError(message) from error
         if row is None or not row["same_range"]:
             message = "cannot ensure domain: meshCIDR is immutable while the Domain exists"
             raise InvalidInputError(message)
@@ -146,9 +142,14 @@ class PostgresTenancyRepository:
         with translated("assign project"):
             await self._pool.execute(_ASSIGN, project_id, cluster_id, namespace, phase)
 
-    async def _find_domain(self, name: str, mesh_cidr: str) -> asyncpg.Record | None:
-        try:
-            return await self._pool.fetchrow(_FIND_DOMAIN, name, mesh_cidr)
-        except asyncpg.DataError as error:
-            message = "cannot ensure domain: meshCIDR must be a network in CIDR form"
-            raise InvalidInputError(message) from error
+    async def _domain(self, name: str, mesh_cidr: str) -> asyncpg.Record | None:
+        row = await self._pool.fetchrow(_FIND_DOMAIN, name, mesh_cidr)
+        if row is not None:
+            return row
+        domain_id = uuid7()
+        key = self._secrets.signing_key()
+        key_id = f"did:plexsphere:domain:{domain_id}#key-1"
+        await self._pool.execute(
+            _INSERT_DOMAIN, domain_id, name, mesh_cidr, key_id, key.private, key.public
+        )
+        return await self._pool.fetchrow(_FIND_DOMAIN, name, mesh_cidr)

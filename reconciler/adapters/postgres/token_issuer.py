@@ -53,6 +53,14 @@ ON CONFLICT (provisioned_resource_id, generation) DO NOTHING
 RETURNING expires_at
 """
 
+_CLOSE: LiteralString = """
+UPDATE plexsphere.bootstrap_tokens
+SET revoked_at = clock_timestamp()
+WHERE provisioned_resource_id = $1 AND generation < $2 AND expires_at <= clock_timestamp()
+    AND consumed_at IS NULL AND revoked_at IS NULL
+"""
+"""What a machine that vanished still carries: renewing the new window must not open its own."""
+
 _EXTEND: LiteralString = """
 UPDATE plexsphere.bootstrap_tokens
 SET expires_at = greatest(expires_at, least(now() + $2::interval, issued_at + $3::interval))
@@ -104,7 +112,7 @@ class PostgresTokenIssuer:
     async def issue(
         self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
     ) -> IssuedToken:
-        """Mint a token for one generation of one resource; stored as its digest."""
+        """Mint a token; end earlier ones whose window has closed."""
         if not token_text.TTL_MIN <= ttl <= token_text.TTL_MAX:
             message = "cannot issue token: ttl must lie between 300 s and 24 h"
             raise InvalidInputError(message)
@@ -119,19 +127,13 @@ class PostgresTokenIssuer:
                     message = "cannot issue token: a node of the resource is registered"
                     raise StaleAggregateError(message)
                 expires_at: datetime | None = await connection.fetchval(
-                    _ISSUE,
-                    token_id,
-                    resource.project_id,
-                    resource.id,
-                    token_text.KIND_NODE,
-                    self._secrets.env,
-                    generation,
-                    token_text.digest(plaintext),
-                    ttl,
-                )
-        if expires_at is None:
-            message = f"cannot issue token: generation {generation} was issued before"
-            raise StaleAggregateError(message)
+                    _ISSUE, token_id, resource.project_id, resource.id, token_text.KIND_NODE,
+                    self._secrets.env, generation, token_text.digest(plaintext), ttl,
+                )  # fmt: skip
+                if expires_at is None:
+                    message = f"cannot issue token: generation {generation} was issued before"
+                    raise StaleAggregateError(message)
+                await connection.execute(_CLOSE, resource.id, generation)
         return IssuedToken(
             id=token_id, generation=generation, plaintext=plaintext, expires_at=expires_at
         )

@@ -1,4 +1,4 @@
-"""What is remembered of teardowns that left their order.
+"""What is remembered of teardowns that left their order, and of machines made anew.
 
 Belongs here: the closed AuditAction set, whose strings equal the SQL CHECK, and what each
 entry says. Not here: ids and times of an occurrence, which the repository adds.
@@ -21,6 +21,7 @@ class AuditAction(StrEnum):
 
     FORCE_RELEASE = "force-release"
     UNRELEASED_SUBSTRATE_GONE = "unreleased-substrate-gone"
+    RECREATE = "recreate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,13 @@ class AuditEntry:
 def force_release(wish: ForceRelease) -> AuditEntry:
     """Return the entry of a deregistration that is skipped."""
     return AuditEntry(action=AuditAction.FORCE_RELEASE, reason=wish.reason, actor=wish.actor)
+
+
+def recreation(resource: ProvisionedResource, why: str) -> AuditEntry:
+    """Return the entry of a substrate that is let go to be made anew."""
+    reference = resource.protected[0].reference
+    reason = f"{reference.kind} {reference.name} is made anew: {why}"
+    return AuditEntry(action=AuditAction.RECREATE, reason=reason)
 
 
 def on_phase(resource: ProvisionedResource, phase: Phase) -> AuditEntry | None:

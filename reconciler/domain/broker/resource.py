@@ -17,7 +17,6 @@ from function.contract.strategy import MeshRole, Phase
 from reconciler.domain.broker import ids, phase
 from reconciler.domain.broker.errors import InvalidInputError
 
-_NIL: Final = 0
 _PROOF_OF_SUBSTRATE: Final = frozenset(
     {Phase.PROVISIONING, Phase.ENROLLING, Phase.READY, Phase.FAILED}
 )
@@ -83,6 +82,8 @@ class ProvisionedResource:
         deletion_requested_at: None until a deletion request was accepted.
         force_released_at: When the node's deregistration was skipped; None when it was not.
         enrolling_since: When the substrate was ready and its node still to come, or None.
+        recreations: How often its substrate was let go to be made anew; `spec.retry` resets it.
+        recreating_since: When the one that is under way began; None while none is.
     """
 
     id: ids.ProvisionedResourceID
@@ -105,6 +106,8 @@ class ProvisionedResource:
     deletion_requested_at: datetime | None = None
     force_released_at: datetime | None = None
     enrolling_since: datetime | None = None
+    recreations: int = 0
+    recreating_since: datetime | None = None
 
     def __post_init__(self) -> None:
         """Check the invariants for new and stored rows alike.
@@ -117,7 +120,7 @@ class ProvisionedResource:
             "id", "resource_id", "project_id", "blueprint_version_id", "cloud_credential_id",
             "management_cluster_id",
         ):  # fmt: skip
-            if getattr(self, field).int == _NIL:
+            if getattr(self, field).int == 0:
                 raise _invalid(field=field, rule="must not be the zero id")
         if self.xr_name != names.xr_name(self.id):
             raise _invalid(field="xr_name", rule="must be derived from the id")
@@ -156,9 +159,8 @@ class ProvisionedResource:
     @property
     def machine_phase(self) -> Phase:
         """The phase to decide from: a requested deletion is never anything but teardown."""
-        if self.deletion_requested_at is not None and not phase.is_teardown(self.phase):
-            return Phase.DEREGISTERING
-        return self.phase
+        going = self.deletion_requested_at is not None and not phase.is_teardown(self.phase)
+        return Phase.DEREGISTERING if going else self.phase
 
     def request_deletion(self, at: datetime) -> ProvisionedResource:
         """Return the aggregate with its deletion requested.
@@ -180,14 +182,13 @@ class ProvisionedResource:
         One that went without a release starts over as one that was never there, so that
         its going is told once.
         """
-        protected = self.protected
-        substrate, *siblings = protected
+        substrate, *siblings = self.protected
         if entered is Phase.PENDING:
-            protected = (ProtectedObject(reference=substrate.reference), *siblings)
+            substrate = ProtectedObject(reference=substrate.reference)
         elif entered in _PROOF_OF_SUBSTRATE:
-            protected = (replace(substrate, seen=True), *siblings)
+            substrate = replace(substrate, seen=True)
         since = at if entered is Phase.ENROLLING else self.enrolling_since
-        made = replace(self, phase=entered, protected=protected, updated_at=at)
+        made = replace(self, phase=entered, protected=(substrate, *siblings), updated_at=at)
         return replace(made, enrolling_since=None if entered is Phase.PENDING else since)
 
     def may_retry(self, declared: Declaration) -> bool:

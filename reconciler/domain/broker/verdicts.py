@@ -14,7 +14,18 @@ from function.contract.conditions import Reason, Verdict
 from function.contract.record import Enrolment, Node
 from function.contract.strategy import BootstrapState, Phase
 from reconciler.domain.broker import phase as phases
+from reconciler.domain.broker import progress
 from reconciler.domain.broker.resource import ProvisionedResource
+
+OF_THE_NODE: Final = frozenset(
+    {
+        Reason.NEVER_REPORTED,
+        Reason.RECREATING,
+        Reason.RECREATIONS_EXHAUSTED,
+        Reason.REGISTRATION_TIMEOUT,
+    }
+)
+"""Reasons that `NodeRegistered` tells too, which the function mirrors to the XR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +92,7 @@ def _ready(facts: StatusFacts) -> Verdict:
     resource = facts.resource
     if resource is not None and resource.phase is Phase.READY and facts.uninjected:
         return _yes(Type.READY, Reason.NOT_INJECTED, "The substrate is ready; it is no node.")
-    if resource is not None and resource.phase is Phase.READY:
+    if resource is not None and resource.phase is Phase.READY and facts.stall is None:
         return _yes(Type.READY, Reason.REGISTERED, "The substrate is ready and enrolled.")
     why = facts.stall or facts.refusal or facts.waiting or _progress(resource)
     return _no(Type.READY, why.reason, why.message)
@@ -124,8 +135,10 @@ def _admitted(facts: StatusFacts) -> Verdict:
 
 
 def _node_registered(facts: StatusFacts) -> Verdict:
-    node = _node(facts)
-    why = facts.force_release
+    node, why = _node(facts), facts.force_release
+    told = facts.stall or facts.waiting
+    if told is not None and told.reason in OF_THE_NODE:
+        return replace(node, reason=told.reason, message=told.message)
     # Whatever is known of the node, who asked for its release is answered.
     if why is None:
         return node
@@ -169,20 +182,8 @@ def _orphaned(facts: StatusFacts) -> Verdict:
     return _no(Type.ORPHANED, Reason.OWNED, "A composite resource controls this record.")
 
 
-_SUBSTRATE: Final = Reason.WAITING_FOR_SUBSTRATE
-_NODE: Final = Reason.WAITING_FOR_REGISTRATION
-_PROGRESS: Final = {
-    Phase.PENDING: (_SUBSTRATE, "The substrate is being composed."),
-    Phase.PROVISIONING: (_SUBSTRATE, "The substrate exists and is not ready yet."),
-    Phase.ENROLLING: (_NODE, "The substrate is ready; its node has not registered yet."),
-}
-
-
 def _progress(resource: ProvisionedResource | None) -> Why:
-    if resource is None:
-        return Why(reason=Reason.PROGRESSING, message="The declaration is being judged.")
-    phase = resource.phase
-    reason, message = _PROGRESS.get(phase, (phase.value, f"Phase {phase.value}."))
+    reason, message = progress.told(None if resource is None else resource.phase)
     return Why(reason=reason, message=message)
 
 

@@ -46,12 +46,15 @@ class KnownNode:
     """What is stored about the node that a bearer names.
 
     Attributes:
-        previous_nsk_digest: The key that the last readmission replaced; None for none.
+        previous_nsk_digest: The key that the last readmission replaced, or, once the node
+            reported with that one, the key that replaced it; None for none.
+        reported: Whether it ever made an authenticated call.
     """
 
     nsk_digest: bytes
     deregistered: bool
     previous_nsk_digest: bytes | None = None
+    reported: bool = True
 
 
 def authenticate(
@@ -59,15 +62,16 @@ def authenticate(
     known: KnownNode | None,
     *,
     path_node: ids.NodeID | None,
-    any_node: bool = False,
 ) -> Denial | None:
     """Check a bearer against the node it names and the node the path names.
+
+    Of two answers to one registration nobody knows which arrived. So until a node reports,
+    either key is good; the one that it reports with is its key from then on.
 
     Args:
         bearer: None when the request carries none that can be read.
         known: None when no node has the bearer's id.
-        path_node: None when the path names no UUID.
-        any_node: Whether the path names no node at all, so that any live one will do.
+        path_node: None when the path names no UUID; the bearer's own where it names no node.
 
     Returns:
         None when the request comes from the live node of the path.
@@ -76,15 +80,21 @@ def authenticate(
         return denial("unauthorized")
     if known is None:
         return denial("nsk_invalid")
-    if not node_key.same(known.nsk_digest, bearer.nsk_digest):
-        previous = known.previous_nsk_digest
-        revoked = previous is not None and node_key.same(previous, bearer.nsk_digest)
-        return denial("nsk_revoked" if revoked else "nsk_invalid")
-    if not any_node and path_node != bearer.node_id:
+    fault = _key_fault(known, bearer.nsk_digest)
+    if fault is not None:
+        return denial(fault)
+    if path_node != bearer.node_id:
         return denial("node_id_mismatch")
-    if known.deregistered:
-        return denial("node_deregistered")
-    return None
+    return denial("node_deregistered") if known.deregistered else None
+
+
+def _key_fault(known: KnownNode, digest: bytes) -> str | None:
+    if node_key.same(known.nsk_digest, digest):
+        return None
+    previous = known.previous_nsk_digest
+    if previous is None or not node_key.same(previous, digest):
+        return "nsk_invalid"
+    return "nsk_revoked" if known.reported else None
 
 
 def check(body: HeartbeatBody, *, now: datetime) -> Denial | None:

@@ -19,6 +19,7 @@ from enum import StrEnum, unique
 from typing import Final
 
 from function.contract.strategy import BootstrapState
+from reconciler.domain.identity.token import TTL_MAX
 
 MINT_PAUSE: Final = timedelta(seconds=30)
 """Least time between two generations (design §5: burst 1, then one per 30 s), by the
@@ -79,6 +80,11 @@ class TokenLife:
         return not self.generations or self.now - self.generations[0].issued_at >= MINT_PAUSE
 
     @property
+    def renewable(self) -> bool:
+        """Whether a window that closed may still be opened again: the newest is below its cap."""
+        return bool(self.generations) and self.now - self.generations[0].issued_at < TTL_MAX
+
+    @property
     def drops_secrets(self) -> bool:
         """Whether the Secrets of all generations must go: nobody may register with any."""
         return self.state in _SPENT
@@ -111,6 +117,7 @@ class Situation:
         going: The resource's deletion was requested.
         policies: The admission policies that hold what is protected are in force.
         rested: The pause after the last generation is over.
+        renewable: A window that closed may be opened again: the token is not a day old.
     """
 
     state: BootstrapState
@@ -120,14 +127,19 @@ class Situation:
     going: bool = False
     policies: bool = True
     rested: bool = True
+    renewable: bool = False
 
 
 _STRANDED: Final = frozenset({BootstrapState.EXPIRED, BootstrapState.REVOKED})
-"""What a machine cannot register with, and only a new machine helps."""
+"""What a machine cannot register with; unless its window is opened again, only a new one helps."""
 
 _TABLE: Final[tuple[tuple[Action, Callable[[Situation], bool]], ...]] = (
     (Action.NOTHING, lambda s: s.going or s.registered),
     (Action.RENEW, lambda s: s.substrate and s.state is BootstrapState.ISSUED),
+    (
+        Action.RENEW,
+        lambda s: s.substrate and s.state is BootstrapState.EXPIRED and s.renewable,
+    ),
     (Action.STALL, lambda s: s.substrate and s.state in _STRANDED),
     (Action.NOTHING, lambda s: s.substrate),
     (Action.NOTHING, lambda s: s.state is BootstrapState.ISSUED and s.delivered),

@@ -9,7 +9,7 @@ import pytest
 
 from dev.agent import plexd
 from tests.integration.http.both import both, pull
-from tests.integration.http.conftest import Answer, Nodes, wire
+from tests.integration.http.conftest import Answer, Nodes, bearer, wire
 from tests.integration.http.test_register import assert_problem
 from tests.unit.reconciler import samples
 
@@ -117,11 +117,35 @@ async def test_a_replaced_key_is_told_so(both: Nodes) -> None:
     body = wire(resource, await both.world.token(resource))
     lost, retried = await both.register(body), await both.register(body)
 
+    assert (await pull(both, retried)).status == 200
     answer = await pull(both, lost)
 
     assert_problem(answer, 401, "nsk_revoked")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
-    assert (await pull(both, retried)).status == 200
+
+
+async def test_the_key_of_the_first_answer_counts_when_it_reports_first(both: Nodes) -> None:
+    resource = await both.world.resource("a")
+    body = wire(resource, await both.world.token(resource))
+    first, second = await both.register(body), await both.register(body)
+
+    assert (await pull(both, first)).status == 200
+
+    assert_problem(await pull(both, second), 401, "nsk_revoked")
+    assert (await pull(both, first)).status == 200
+    assert (await both.heartbeat(first)).status == 200
+
+
+async def test_asking_for_what_is_not_served_is_a_report_too(both: Nodes) -> None:
+    resource = await both.world.resource("a")
+    body = wire(resource, await both.world.token(resource))
+    registered = await both.register(body)
+    path = f"/v1/nodes/{registered.json['node_id']}/events"
+    headers = {"Authorization": f"Bearer {bearer(registered)}"}
+
+    assert (await both.ask("GET", path, headers=headers)).status == 501
+
+    assert_problem(await both.register(body), 403, "token_consumed")
 
 
 async def test_who_left_pulls_nothing(both: Nodes) -> None:

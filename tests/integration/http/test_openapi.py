@@ -26,8 +26,9 @@ from reconciler.commands.openapi import openapi, text
 from reconciler.domain.broker import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
+from reconciler.domain.identity.peers import Peer, Peers
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.identity import MeshView, NodeState, Peer, Registered
+from reconciler.ports.identity import MeshView, NodeState, Registered
 from tests.integration.http.conftest import LOOPBACK, heartbeat
 
 pytestmark = pytest.mark.integration
@@ -38,8 +39,8 @@ NODE = ids.NodeID(UUID(int=7))
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PEER = Peer(node_id=ids.NodeID(UUID(int=8)), mesh_ip="100.64.0.2", public_key=bytes(range(32)))
 STATES = (
-    NodeState(peers=(PEER,), never_reported=False, last_heartbeat_at=NOW, changed_at=NOW, now=NOW),
-    NodeState(peers=(), never_reported=True, last_heartbeat_at=None, changed_at=NOW, now=NOW),
+    NodeState(peers=Peers.of([PEER]), last_heartbeat_at=NOW, changed_at=NOW, now=NOW),
+    NodeState(peers=Peers(), last_heartbeat_at=None, changed_at=NOW, now=NOW),
 )
 REGISTERED = Registered(
     node_id=NODE,
@@ -49,7 +50,7 @@ REGISTERED = Registered(
         signing_key_id="did:web:example.org#key-1",
         signing_public_key=bytes(32),
         mesh_ip="100.64.0.1",
-        peers=(PEER,),
+        peers=Peers.of([PEER]),
     ),
 )
 REGISTRATION = {

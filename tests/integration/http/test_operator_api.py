@@ -20,13 +20,14 @@ from yarl import URL
 from reconciler.adapters.http.listener import listening
 from reconciler.adapters.http.operator_api import OperatorAPI
 from reconciler.adapters.http.operator_app import operator_app
-from reconciler.adapters.http.operator_auth import Gate
+from reconciler.adapters.http.operator_auth import REQUESTS_PER_S, Gate
+from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.domain.broker import ids
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.denial import Denial
-from reconciler.ports.identity import Registered
+from reconciler.ports.identity import Budget, Registered
 from reconciler.ports.operator import OperatorStore
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.operator_store import EmptyOperatorStore
@@ -99,9 +100,9 @@ def _reviewer() -> InMemoryReviewer:
 
 @asynccontextmanager
 async def _listening(
-    reviewer: InMemoryReviewer, store: OperatorStore
+    reviewer: InMemoryReviewer, store: OperatorStore, budget: Budget | None = None
 ) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
-    app = operator_app({}, OperatorAPI(Gate(reviewer), store))
+    app = operator_app({}, OperatorAPI(Gate(reviewer, budget), store))
     async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
         yield url, session
 
@@ -206,6 +207,77 @@ async def test_a_token_is_revoked_once_and_by_name(
     assert isinstance(late, Denial)
     assert late.code == "token_revoked"
     assert f"operator_revokes user='bob' project={samples.PROJECT} token={token.id}" in caplog.text
+    (entry,) = await operators.pool.fetch("SELECT * FROM plexsphere.operator_audit")
+    assert (entry["actor"], entry["action"]) == ("bob", "revoke-token")
+    assert entry["project_id"] == samples.PROJECT
+    assert entry["provisioned_resource_id"] == resource.id
+    assert entry["bootstrap_token_id"] == token.id
+    revoked = await operators.ask("GET", f"{TOKENS}/{token.id}")
+    assert entry["at"] == datetime.fromisoformat(revoked.json["revoked_at"])
+
+
+async def test_a_revocation_that_cannot_be_audited_does_not_happen(operators: Operators) -> None:
+    token = await operators.world.token(await operators.world.resource())
+    await operators.pool.execute("ALTER TABLE plexsphere.operator_audit RENAME TO hidden")
+
+    answer = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+
+    assert_problem(answer, 500, None)
+    assert "revoked_at" not in (await operators.ask("GET", f"{TOKENS}/{token.id}")).json
+
+
+@pytest.mark.parametrize("change", ["UPDATE {} SET actor = 'eve'", "DELETE FROM {}", "TRUNCATE {}"])
+async def test_who_revoked_is_never_rewritten(operators: Operators, change: str) -> None:
+    token = await operators.world.token(await operators.world.resource())
+    await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+
+    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
+        await operators.pool.execute(change.format("plexsphere.operator_audit"))
+
+
+async def test_an_address_that_asks_too_often_is_429_and_nobody_is_asked(client: Client) -> None:
+    answers = [await client.ask("GET", TOKENS, STRANGER) for _ in range(int(REQUESTS_PER_S) + 30)]
+
+    limited = [answer for answer in answers if answer.status == 429]
+    assert limited
+    assert_problem(limited[0], 429, None)
+    assert limited[0].headers["Retry-After"] == "1"
+    assert len(client.reviewer.asked) == len(answers) - len(limited)
+    async with client.session.get(f"{client.url}/healthz") as response:
+        assert response.status == 200
+
+
+async def test_a_revocation_that_loses_its_lock_is_503(operators: Operators) -> None:
+    token = await operators.world.token(await operators.world.resource())
+    database = await operators.pool.fetchval("SELECT current_database()")
+    await operators.pool.execute(f"ALTER DATABASE {database} SET lock_timeout = '50ms'")
+    await operators.pool.expire_connections()
+
+    async with operators.pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT FROM plexsphere.provisioned_resources FOR UPDATE")
+        answer = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
+
+    assert_problem(answer, 503, "store_unavailable")
+
+
+async def test_a_user_without_a_name_revokes_nothing(operators: Operators) -> None:
+    operators.reviewer.know("nameless.jwt", "")
+    operators.reviewer.grant("", "delete", f"{PROJECT}/*")
+    token = await operators.world.token(await operators.world.resource())
+
+    answer = await operators.ask("DELETE", f"{TOKENS}/{token.id}", "nameless.jwt")
+
+    assert_problem(answer, 400, None)
+    assert "revoked_at" not in (await operators.ask("GET", f"{TOKENS}/{token.id}")).json
+
+
+async def test_a_budget_of_which_nobody_spent_yet_is_the_one_that_counts() -> None:
+    reviewer, budget = _reviewer(), TokenBuckets(per_second=1, monotonic=lambda: 0.0)
+    async with _listening(reviewer, EmptyOperatorStore(), budget) as (url, session):
+        client = Client(reviewer=reviewer, url=url, session=session)
+        statuses = [(await client.ask("GET", TOKENS)).status for _ in range(3)]
+
+    assert statuses == [200, 429, 429]
 
 
 async def test_a_consumed_token_cannot_be_revoked(operators: Operators) -> None:

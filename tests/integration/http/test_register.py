@@ -230,8 +230,21 @@ async def test_a_lost_reply_strands_nobody(nodes: Nodes) -> None:
     assert retried.status == 201
     assert retried.json["node_id"] == lost.json["node_id"]
     assert retried.json["nsk"] != lost.json["nsk"]
-    assert (await nodes.heartbeat(lost)).json["code"] == "nsk_revoked"
     assert (await nodes.heartbeat(retried)).status == 200
+    assert_problem(await nodes.heartbeat(lost), 401, "nsk_revoked")
+
+
+async def test_of_two_answers_the_key_that_reports_first_counts(nodes: Nodes) -> None:
+    resource = await nodes.world.resource()
+    body = wire(resource, await nodes.world.token(resource))
+    first, second = await asyncio.gather(*(nodes.register(body) for _ in range(2)))
+    assert first.json["nsk"] != second.json["nsk"]
+
+    answers = await asyncio.gather(*(nodes.heartbeat(each) for each in (first, second)))
+
+    assert sorted(answer.status for answer in answers) == [200, 401]
+    (refused,) = (answer for answer in answers if answer.status == 401)
+    assert_problem(refused, 401, "nsk_revoked")
 
 
 async def test_a_retry_at_the_same_moment_is_one_node(nodes: Nodes, pool: asyncpg.Pool) -> None:

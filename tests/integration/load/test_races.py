@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from typing import Final
 
@@ -20,8 +19,8 @@ from reconciler.adapters.http.listener import Address, listening
 from reconciler.adapters.http.node_app import node_app
 from tests.contract.worlds import Unlimited, postgres_world
 from tests.fakes.databases import migrated_database
+from tests.integration.load.agents import LONG
 
-LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 TOKENS: Final = 10_000 if LONG else 500
 PROJECT_TOKENS: Final = 50
 """Nodes of one Project: a reply lists the others."""

@@ -32,6 +32,20 @@ async def test_a_lost_server_is_unavailable(pool: asyncpg.Pool) -> None:
     assert await repository.list_unfinished() == ()
 
 
+async def test_a_connection_that_was_told_farewell_is_unavailable(pool: asyncpg.Pool) -> None:
+    fields = b"SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+    farewell = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
+    async with pool.acquire() as connection:
+        # As a server's shutdown does; the end of the connection is read a moment later.
+        connection._protocol.data_received(farewell)
+
+        with pytest.raises(StoreUnavailableError), translated("test"):
+            await connection.execute("SELECT 1")
+        connection.terminate()
+
+    assert await pool.fetchval("SELECT 1") == 1
+
+
 async def test_a_closed_pool_is_unavailable(pool: asyncpg.Pool) -> None:
     await pool.close()
 

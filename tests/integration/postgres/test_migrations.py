@@ -15,11 +15,14 @@ from reconciler.adapters.postgres import migrate, token_issuer
 from reconciler.adapters.postgres.aggregate_rows import COLUMNS
 from reconciler.domain.broker.audit import AuditAction
 from reconciler.domain.broker.events import EventType
+from tests.contract.worlds import World
 
 pytestmark = pytest.mark.integration
 
 REVISIONS = [
     *("0001", "0023", "0026", "0027", "0028", "0029", "0030", "0031", "0032", "0033", "0034"),
+    "0035",
+    "0036",
 ]
 
 CATALOGUE = """
@@ -154,6 +157,41 @@ async def test_a_guard_of_several_generations_can_go_down(empty_dsn: str) -> Non
     )
     await connection.close()
     assert count == 1
+
+
+async def test_an_audit_of_a_later_release_is_kept_on_the_way_down(empty_dsn: str) -> None:
+    entry = (
+        "INSERT INTO plexsphere.broker_audit (id, management_cluster_id, project_id, "
+        "provisioned_resource_id, namespace, record_name, action, reason) "
+        "SELECT one, one, one, one, 'n', 'r', 'recreate', 'late' FROM gen_random_uuid() AS one"
+    )
+    await migrate.migrate(empty_dsn)
+    connection = await asyncpg.connect(empty_dsn)
+    await connection.execute(entry)
+
+    await migrate.downgrade(empty_dsn, "0034")
+
+    with pytest.raises(asyncpg.CheckViolationError):
+        await connection.execute(entry)
+    await migrate.migrate(empty_dsn)
+    await connection.execute(entry)
+    assert await connection.fetchval("SELECT count(*) FROM plexsphere.broker_audit") == 2
+    await connection.close()
+
+
+async def test_nothing_goes_down_while_a_machine_is_made_anew(world: World, dsn: str) -> None:
+    await world.resource()
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("UPDATE plexsphere.provisioned_resources SET recreating_since = now()")
+    before = await migrate.current(dsn)
+
+    with pytest.raises(migrate.MigrationError, match="machines are being made anew"):
+        await migrate.downgrade(dsn, "0034")
+
+    assert await migrate.current(dsn) == before
+    await connection.execute("UPDATE plexsphere.provisioned_resources SET recreating_since = NULL")
+    assert await migrate.downgrade(dsn, "0034") == "0034"
+    await connection.close()
 
 
 async def test_the_status_check_holds_exactly_the_phases(dsn: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import asyncpg
 import pytest
 
@@ -32,6 +34,33 @@ async def test_a_refusal_is_told_as_one_and_changes_nothing(world: World, dsn: s
 
     assert "kept" not in str(refused.value)
     assert await world.deregistrar.node_registered(token.id)
+
+
+WAITING = """
+SELECT count(*) > 0 FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+async def test_a_report_in_flight_is_waited_for_and_keeps_its_node(world: World, dsn: str) -> None:
+    resource = await world.resource()
+    token = await world.token(resource)
+    await world.register(resource, token)
+    connection, watcher = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    report = connection.transaction()
+    await report.start()
+    await connection.execute("UPDATE plexsphere.nodes SET reported_at = now()")
+
+    reclaiming = asyncio.create_task(world.deregistrar.reclaim(token.id))
+    async with asyncio.timeout(10):
+        while not await watcher.fetchval(WAITING):
+            await watcher.execute("SELECT pg_sleep(0.01)")
+    await report.commit()
+    await reclaiming
+
+    assert await world.deregistrar.node_registered(token.id)
+    await connection.close()
+    await watcher.close()
 
 
 CHECKS = {

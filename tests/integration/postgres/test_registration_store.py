@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import statistics
 import time
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 import asyncpg
 import pytest
+from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
 from reconciler.adapters.postgres import enrolment_audit
 from reconciler.adapters.postgres.mesh_addresses import BATCH
+from reconciler.adapters.postgres.registration_transaction import PostgresRegistration
+from reconciler.domain.broker import ids
+from reconciler.domain.identity import registration_body
 from reconciler.domain.identity.denial import Denial
-from reconciler.ports.identity import DeniedRegistration, Registered
-from tests.contract.worlds import World, unknown_token
+from reconciler.domain.identity.registration_body import RegistrationRequest
+from reconciler.ports.identity import DeniedRegistration, NewNode, Registered
+from tests.contract.worlds import World, body, unknown_token
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.integration
@@ -27,6 +34,20 @@ DIFFERENCE_MAX: Final = 0.5
 """Of the slower median: a test on a shared machine sees no less, and a missing statement or
 transaction is more than that."""
 
+CROWD: Final = """
+SET session_replication_role = replica;
+INSERT INTO plexsphere.nodes
+    (id, project_id, domain_id, provisioned_resource_id, bootstrap_token_id, public_key, mesh_ip,
+     nsk_hash)
+SELECT gen_random_uuid(), gen_random_uuid(), domain_id, gen_random_uuid(), gen_random_uuid(),
+       sha256(n::text::bytea), '10.200.0.0'::inet + n, nsk_hash
+FROM plexsphere.nodes, generate_series(1, 2000) AS n;
+RESET session_replication_role;
+"""
+"""Live nodes of other Projects of the same Domain."""
+NODES_READ: Final = """
+SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'nodes'
+"""
 BREAK_EVENTS: Final = """
 CREATE FUNCTION plexsphere.break() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'broken'; END $$;
@@ -205,3 +226,99 @@ async def test_an_address_that_an_older_process_took_is_passed_over(
         )
         == 0
     )
+
+
+async def test_an_address_that_has_rested_is_given_away_before_more_are_laid_out(
+    world: World, pool: asyncpg.Pool
+) -> None:
+    resources = [await world.resource(name) for name in "abc"]
+    tokens = [await world.token(each) for each in resources]
+    await world.register(resources[0], tokens[0])
+    await world.deregistrar.deregister(tokens[0].id)
+    resting = await pool.fetchval(
+        "SELECT rests_until - now() FROM plexsphere.mesh_free WHERE rests_until > now()"
+    )
+
+    early = await world.register(resources[1], tokens[1])
+    await pool.execute("UPDATE plexsphere.mesh_free SET rests_until = now() - interval '1 s'")
+    late = await world.register(resources[2], tokens[2])
+
+    assert timedelta(minutes=9) < resting <= timedelta(minutes=10)
+    assert isinstance(early, Registered)
+    assert isinstance(late, Registered)
+    assert (early.mesh.mesh_ip, late.mesh.mesh_ip) == ("100.64.0.2", "100.64.0.1")
+
+
+async def test_an_address_rests_while_the_range_goes_on(world: World, pool: asyncpg.Pool) -> None:
+    await pool.execute("UPDATE plexsphere.domains SET mesh_cidr = '10.0.0.0/8'")
+    old, new = await world.resource("a"), await world.resource("b")
+    spent, token = await world.token(old), await world.token(new)
+    await world.register(old, spent)
+    await world.deregistrar.deregister(spent.id)
+    request = registration_body.read(body(new, token))
+    assert isinstance(request, RegistrationRequest)
+
+    async with world.enrolment_store.registration() as unit:
+        facts = await unit.facts(request)
+        assert facts.token is not None
+        # What lay ready when it was judged is taken by others until it is written.
+        await pool.execute("DELETE FROM plexsphere.mesh_free WHERE rests_until < now()")
+        node_id = ids.NodeID(UUID(int=uuid7().int))
+        node = NewNode(id=node_id, token=facts.token, nsk_digest=bytes(32))
+        with pytest.raises(asyncpg.SerializationError, match="still rests"):
+            await unit.admit(request, node)
+    registered = await world.register(new, token)
+
+    assert isinstance(registered, Registered)
+    assert registered.mesh.mesh_ip == f"10.0.{(BATCH + 1) // 256}.{(BATCH + 1) % 256}"
+
+
+async def test_a_key_that_was_shared_before_keys_were_unique_is_in_use(
+    world: World, pool: asyncpg.Pool
+) -> None:
+    old, new = await world.resource("a"), await world.resource("b")
+    key = base64.b64encode(b"one key in two machines, or more").decode()
+    await world.register(old, await world.token(old), public_key=key)
+    await pool.execute("UPDATE plexsphere.nodes SET key_shared = true")
+
+    refused = await world.register(new, await world.token(new), public_key=key)
+
+    assert isinstance(refused, Denial)
+    assert refused.code == "key_in_use"
+
+
+@pytest.mark.parametrize(
+    "table", ["bootstrap_tokens", "provisioned_resources", "projects", "domains"]
+)
+async def test_nothing_that_a_node_stands_on_can_be_deleted(
+    world: World, pool: asyncpg.Pool, table: str
+) -> None:
+    resource = await world.resource()
+    await world.register(resource, await world.token(resource))
+
+    with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+        await pool.execute(f"DELETE FROM plexsphere.{table}")  # noqa: S608 - our own tables
+
+
+async def test_what_a_registration_reads_does_not_grow_with_the_mesh(
+    world: World, pool: asyncpg.Pool
+) -> None:
+    await pool.execute("UPDATE plexsphere.domains SET mesh_cidr = '10.0.0.0/8'")
+    resources = [await world.resource(f"r{item}") for item in range(2)]
+    tokens = [await world.token(each) for each in resources]
+    await world.register(resources[0], tokens[0])
+    await pool.execute(CROWD)
+    request = registration_body.read(body(resources[1], tokens[1]))
+    assert isinstance(request, RegistrationRequest)
+
+    async with pool.acquire() as connection, connection.transaction():
+        unit = PostgresRegistration(connection, lock_wait_ms=1000)
+        facts = await unit.facts(request)
+        assert facts.token is not None
+        node_id = ids.NodeID(UUID(int=uuid7().int))
+        node = NewNode(id=node_id, token=facts.token, nsk_digest=bytes(32))
+        mesh = await unit.admit(request, node)
+        read = await connection.fetchval(NODES_READ)
+
+    assert len(mesh.peers.read()) == 1
+    assert read < 20

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from function.contract.conditions import ConditionType, Said, find
-from function.contract.strategy import Phase
+from function.contract.strategy import BootstrapState, Phase
 from reconciler.domain.identity.token import TTL_MAX
 from tests.unit.reconciler.app.world import World
 
@@ -50,6 +50,22 @@ async def test_a_node_that_comes_with_the_earlier_token_leaves_no_secret_of_any(
 
     assert world.status["bootstrap"]["state"] == "Consumed"
     assert world.cluster.secrets == {}
+
+
+async def test_a_window_that_closed_is_opened_again_below_the_cap() -> None:
+    world = World()
+    await world.tick_until_quiet()
+    world.react()
+    await world.tick_until_quiet()
+    world.store.clock.advance(timedelta(hours=3))
+    (token,) = world.store.tokens.values()
+    assert token.state(world.store.clock.now()) is BootstrapState.EXPIRED
+
+    await world.tick()
+
+    assert token.state(world.store.clock.now()) is BootstrapState.ISSUED
+    stalled = find(world.status, ConditionType.STALLED)
+    assert stalled is None or stalled.reason != "TokenExpired"
 
 
 @pytest.mark.parametrize("reason", ["TokenExpired", "TokenRevoked"])

@@ -107,6 +107,41 @@ async def test_settling_works_off_what_is_ready_and_returns() -> None:
     assert seen == {A, B}
 
 
+async def test_settling_ends_though_work_keeps_asking_for_itself() -> None:
+    seen: list[Key] = []
+
+    async def work(key: Key) -> None:
+        seen.append(key)
+        queue.add(A)
+        queue.add(B)
+        await asyncio.sleep(0)
+
+    queue = WorkQueue(work, workers=2)
+    queue.add(A)
+    queue.add(B)
+
+    async with asyncio.timeout(5):
+        await queue.settle()
+
+    assert sorted(seen, key=str) == sorted((A, B), key=str)
+
+
+async def test_settling_begins_nothing_once_its_time_is_over() -> None:
+    seen: list[Key] = []
+
+    async def work(key: Key) -> None:
+        seen.append(key)
+
+    queue = WorkQueue(work, workers=2)
+    queue.add(A)
+    queue.add(B)
+
+    assert await queue.settle(within_s=0) == 2
+    assert seen == []
+    assert await queue.settle() == 0
+    assert seen == [A, B]
+
+
 def test_a_described_error_shows_our_words_and_only_the_type_of_others() -> None:
     secret = ValueError("row (42, hunter2)")
     error = InvalidInputError("cannot read row")

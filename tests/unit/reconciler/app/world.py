@@ -34,10 +34,10 @@ from tests.unit.reconciler import samples
 EFFECTS = frozenset(
     {
         "create", "update", "record_deletion_intent", "issue", "extend", "revoke", "deregister",
-        "hold_namespace", "create_token_secret", "delete_token_secret", "ensure_provider_config",
-        "delete_provider_config", "hold_credentials", "render_external_secret", "release",
-        "remember", "forget", "delete_object", "let_go", "hold_below", "write_status",
-        "remove_finalizer", "record_event", "delete_loose_record",
+        "reclaim", "hold_namespace", "create_token_secret", "delete_token_secret",
+        "ensure_provider_config", "delete_provider_config", "hold_credentials",
+        "render_external_secret", "release", "remember", "forget", "delete_object", "let_go",
+        "hold_below", "write_status", "remove_finalizer", "record_event", "delete_loose_record",
     }
 )  # fmt: skip
 
@@ -116,13 +116,20 @@ class StaticCatalog:
 
 @dataclass
 class World:
-    """One record and everything around it."""
+    """One record and everything around it.
+
+    Attributes:
+        reachable: For how long nodes could get through without a break.
+        clock: The process's own; None when it agrees with the database's.
+    """
 
     fuse: Fuse = field(default_factory=Fuse)
     catalog: StaticCatalog = field(default_factory=StaticCatalog)
     cluster: InMemoryManagementCluster = field(default_factory=InMemoryManagementCluster)
     store: MemoryStore = field(default_factory=lambda: MemoryStore(clock=FrozenClock(samples.NOW)))
     raw: dict[str, Any] = field(default_factory=samples.record)
+    reachable: timedelta = timedelta(days=365)
+    clock: FrozenClock | None = None
 
     def __post_init__(self) -> None:
         repository = InMemoryBrokerRepository(self.store)
@@ -130,7 +137,7 @@ class World:
             "repository": Mortal(repository, self.fuse),
             "catalog": self.catalog,
             "cluster": Mortal(self.cluster, self.fuse),
-            "clock": self.store.clock,
+            "clock": self.clock or self.store.clock,
         }
         mesh: dict[str, Any] = {
             "tokens": Mortal(InMemoryTokenIssuer(self.store), self.fuse),
@@ -142,7 +149,8 @@ class World:
             enrolment=Enrolment(base_url="https://api.example.org"), token_ttl=timedelta(hours=1)
         )
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        self.tick_ = Tick(TickPorts(**shared, **mesh), service, self.teardown, knobs=knobs)
+        ports = TickPorts(**shared, **mesh, reachable=lambda: self.reachable)
+        self.tick_ = Tick(ports, service, self.teardown, knobs=knobs)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -198,8 +206,10 @@ class World:
                 self.raw["spec"]["released"] = True
             if live is not None and live.released:
                 self.cluster.drop(reference)
-        elif live is None and not terminating and self._token_at_hand():
-            self.cluster.compose(reference)
+        else:
+            self.raw["spec"].pop("released", None)
+            if live is None and not terminating and self._token_at_hand():
+                self.cluster.compose(reference, uid=f"substrate-{self.resource.generation}")
         self._observe(reference)
 
     def _token_at_hand(self) -> bool:

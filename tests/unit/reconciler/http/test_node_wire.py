@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from reconciler.adapters.http.node_wire import HeartbeatRequest, RegisterRequest, StateReply
 from reconciler.domain.broker import ids
 from reconciler.domain.identity import heartbeat, registration_body
-from reconciler.ports.identity import NodeState, Peer
+from reconciler.domain.identity.peers import Peer, Peers
+from reconciler.ports.identity import NodeState
 from tests.unit.reconciler.samples import NOW
 
 JSON = st.recursive(
@@ -61,16 +62,14 @@ def test_a_refusal_shows_no_value(field: str) -> None:
 
 def test_times_are_utc_and_a_silent_node_has_no_heartbeat() -> None:
     peer = Peer(node_id=ids.NodeID(UUID(int=8)), mesh_ip="100.64.0.2", public_key=bytes(32))
-    silent = NodeState(
-        peers=(peer,), never_reported=True, last_heartbeat_at=None, changed_at=NOW, now=NOW
-    )
+    silent = NodeState(peers=Peers.of([peer]), last_heartbeat_at=None, changed_at=NOW, now=NOW)
     heard_at = datetime(2026, 1, 2, 3, 4, 5, 678900, tzinfo=UTC)
     stale = NodeState(
-        peers=(), never_reported=False, last_heartbeat_at=heard_at, changed_at=heard_at,
+        peers=Peers(), last_heartbeat_at=heard_at, changed_at=heard_at,
         now=heard_at + timedelta(seconds=100),
     )  # fmt: skip
 
-    told = [json.loads(StateReply.of(each).model_dump_json()) for each in (silent, stale)]
+    told = [json.loads(StateReply.text(each)) for each in (silent, stale)]
 
     assert "last_heartbeat_at" not in told[0]["reachability"]
     assert told[0]["peers"][0]["node_id"] == str(UUID(int=8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from function.contract.strategy import BootstrapState
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.app.enrolment import ATTEMPTS, Enrolment, EnrolmentPorts
+from reconciler.domain.broker import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
 from reconciler.domain.identity.registration_body import (
@@ -24,6 +26,7 @@ from reconciler.ports.identity import (
     AllocationLostError,
     DeniedRegistration,
     NewNode,
+    NodeState,
     Registered,
     RegistrationUnit,
     StoreUnavailableError,
@@ -130,9 +133,12 @@ async def test_an_audit_that_fails_hides_no_answer(world: World) -> None:
     assert refused.code == "invariant_violation"
 
 
-async def test_a_project_spends_its_own_budget_with_known_tokens_alone(world: World) -> None:
-    resource = await world.resource()
-    token = await world.token(resource)
+async def test_a_project_spends_its_own_budget_with_tokens_that_are_good_alone(
+    world: World,
+) -> None:
+    old, resource = await world.resource("old"), await world.resource()
+    dead, token = await world.token(old), await world.token(resource)
+    await world.issuer.revoke(old.id)
     budget = Counter(size=1)
     enrolment = Enrolment(
         EnrolmentPorts(
@@ -151,14 +157,49 @@ async def test_a_project_spends_its_own_budget_with_known_tokens_alone(world: Wo
         )
 
     unknown = await ask(bootstrap_token=unknown_token())
+    revoked = await ask(bootstrap_token=dead.plaintext)
     registered = await ask()
     limited = await ask()
 
     assert isinstance(unknown, Denial)
+    assert isinstance(revoked, Denial)
+    assert (unknown.code, revoked.code) == ("token_unknown", "token_revoked")
     assert isinstance(registered, Registered)
     assert isinstance(limited, Denial)
     assert (limited.status, limited.retry_after_s) == (429, 7)
     assert budget.asked == [str(resource.project_id)] * 2
+
+
+class LockedStore(InMemoryEnrolmentStore):
+    """A store whose rows of a node somebody else holds for too long."""
+
+    async def record_report(self, node_id: ids.NodeID, *, nsk_digest: bytes) -> bool:
+        raise AllocationLostError
+
+    async def record_heartbeat(
+        self, node_id: ids.NodeID, *, binary_version: str
+    ) -> datetime | None:
+        raise AllocationLostError
+
+    async def read_state(self, node_id: ids.NodeID) -> NodeState | None:
+        raise AllocationLostError
+
+
+async def test_a_node_whose_row_is_held_is_told_to_come_again(world: World) -> None:
+    resource = await world.resource()
+    node = await world.register(resource, await world.token(resource))
+    assert isinstance(node, Registered)
+    bearer = "nsk_plexd_" + base64.urlsafe_b64encode(node.node_id.bytes + node.nsk).decode()
+    held = replace(world, enrolment_store=LockedStore(_store(world).store)).enrolment
+    beat = HeartbeatBody(client_now=datetime.now(UTC), binary_checksum="0" * 64, binary_version="v")
+
+    answers = [
+        await held.authenticate(bearer, any_node=True),
+        await held.heartbeat(node.node_id, beat),
+        await held.state(node.node_id),
+    ]
+
+    assert [isinstance(one, Denial) and one.status for one in answers] == [503] * 3
 
 
 async def test_a_node_that_leaves_between_bearer_and_heartbeat_is_told(world: World) -> None:

@@ -36,7 +36,8 @@ def expected(s: Situation) -> Action:
     if s.going or s.registered:
         return Action.NOTHING
     if s.substrate:
-        if s.state is BootstrapState.ISSUED:
+        reopened = s.state is BootstrapState.EXPIRED and s.renewable
+        if s.state is BootstrapState.ISSUED or reopened:
             return Action.RENEW
         stranded = s.state in (BootstrapState.EXPIRED, BootstrapState.REVOKED)
         return Action.STALL if stranded else Action.NOTHING
@@ -62,7 +63,17 @@ def test_no_token_is_minted_while_a_substrate_may_carry_one_or_the_resource_goes
 def test_a_spent_token_is_never_renewed() -> None:
     for situation in EVERY:
         if decide(situation) is Action.RENEW:
-            assert situation.state is BootstrapState.ISSUED
+            assert situation.state in (BootstrapState.ISSUED, BootstrapState.EXPIRED)
+            assert situation.state is BootstrapState.ISSUED or situation.renewable
+
+
+@pytest.mark.parametrize(("hours", "renewable"), [(0, True), (23.9, True), (24, False)])
+def test_a_window_opens_again_until_a_day_after_issue(hours: float, renewable: bool) -> None:
+    newest = generation(1, BootstrapState.EXPIRED, issued_at=NOW)
+    life = TokenLife(generations=(newest,), now=NOW + timedelta(hours=hours))
+
+    assert life.renewable is renewable
+    assert not TokenLife(generations=(), now=NOW).renewable
 
 
 def test_after_minting_there_is_nothing_to_do_and_after_stalling_it_stays_so() -> None:

@@ -18,6 +18,8 @@ REVISIONS = {
     "0032": "shared_holds",
     "0033": "enrolment_speed",
     "0034": "registration_timeout",
+    "0035": "recreation",
+    "0036": "enrolment_upkeep",
 }
 
 

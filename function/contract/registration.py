@@ -1,0 +1,84 @@
+"""What a blueprint, or a step, wants done when a node does not register in time.
+
+Belongs here: the shape of that wish and the length of its time. Not here: carrying it out
+(`reconciler.domain.broker.recreation`). Whatever declares a node may import it.
+Source: issue 5, "Registration timeout"; docs/decisions/0014.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from enum import StrEnum, unique
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from function.contract.shape import Shape
+
+TIMEOUT_MIN: Final = timedelta(minutes=1)
+"""A machine needs that long to boot; anything shorter would recreate healthy ones."""
+
+TIMEOUT_MAX: Final = timedelta(hours=24)
+"""No token can be used for longer (design §5, "Tokens")."""
+
+ATTEMPTS_MAX: Final = 10
+"""A machine that failed ten times fails for a reason that one more does not mend."""
+
+_DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,5})s)?")
+
+
+@unique
+class RegistrationPolicy(StrEnum):
+    """What becomes of a machine whose node does not come."""
+
+    KEEP = "Keep"
+    RECREATE = "Recreate"
+
+
+def _length(text: str) -> timedelta:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        message = "must be a duration such as 15m or 1h30m"
+        raise ValueError(message)
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
+
+
+def _in_bounds(text: str) -> str:
+    if not TIMEOUT_MIN <= _length(text) <= TIMEOUT_MAX:
+        message = "must lie between 1m and 24h"
+        raise ValueError(message)
+    return text
+
+
+class Registration(Shape):
+    """How long a node may take, and what follows when it took longer."""
+
+    policy: RegistrationPolicy = Field(
+        default=RegistrationPolicy.KEEP,
+        description="Keep leaves the machine to people, and its node welcome; Recreate makes "
+        "the machine anew, with a new token.",
+    )
+    timeout: (
+        Annotated[
+            str,
+            Field(pattern=r"^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$", max_length=18),
+            AfterValidator(_in_bounds),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="From the machine's readiness, or its node's registration, 1m to 24h, for "
+        "example 15m; absent: the reconciler's own.",
+    )
+    attempts: Annotated[int, Field(ge=1, le=ATTEMPTS_MAX)] = Field(
+        default=3,
+        description="How often it is recreated before people must look; raising spec.retry "
+        "counts from the start.",
+    )
+
+    @property
+    def length(self) -> timedelta | None:
+        """The timeout; None: the reconciler's own."""
+        return None if self.timeout is None else _length(self.timeout)

@@ -1,0 +1,247 @@
+"""Making a machine anew whose node does not come.
+
+Belongs here: the effects of each step. Not here: the decision (`domain.broker.recreation`),
+what it is made from (`recreation_sight`), what is made afterwards (`broker_tick`). A crash
+after any effect is found again by the next look: what is under way is remembered before
+anything is touched, and every effect repeats safely.
+Source: issue 5, "Registration timeout"; docs/decisions/0014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from function.contract.conditions import Reason
+from function.contract.record import ObservedSubstrate
+from function.contract.strategy import BootstrapState, Phase
+from reconciler.app import recreation_words, waiting
+from reconciler.app.bootstrap import Bootstrap
+from reconciler.app.publishing import Publisher
+from reconciler.app.recreation_brake import RecreationBrake
+from reconciler.app.recreation_sight import Look, RecreationPorts, RecreationSight, is_absent
+from reconciler.domain.broker import audit, recreation, remaking
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.recreation import Step
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.verdicts import Why
+from reconciler.domain.identity.token_life import TokenLife
+from reconciler.ports.cluster import (
+    KindNotServedError,
+    LiveObject,
+    NotAllowedError,
+)
+
+_STEPS_MAX: Final = 8
+"""Steps of one tick: from the beginning to letting go are four; more come with a change of
+the world between two, and the rest with the next tick."""
+
+_UNDER_WAY: Final = frozenset({Step.WAIT, Step.RELEASE, Step.AWAIT_FUNCTION, Step.FINISH})
+_RESTS: Final = _UNDER_WAY | {Step.NOTHING, Step.STALL, Step.EXHAUSTED}
+"""The steps that end a tick; after any other the world is looked at again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recreated:
+    """What a tick found and did.
+
+    Attributes:
+        resource: The aggregate afterwards.
+        registered: Whether its node is in the mesh.
+        waiting: What a recreation under way waits for; None while none is.
+        stall: What a person must mend; None when nothing is.
+        final: `stall` outranks whatever else stalls.
+        absent: The function must compose no substrate.
+        again: Seconds after which to come back, or None.
+    """
+
+    resource: ProvisionedResource
+    registered: bool
+    waiting: Why | None = None
+    stall: Why | None = None
+    final: bool = False
+    absent: bool = False
+    again: float | None = None
+
+
+class Recreation:
+    """Keeps or recreates the machines of one management cluster."""
+
+    def __init__(
+        self,
+        ports: RecreationPorts,
+        bootstrap: Bootstrap,
+        publisher: Publisher,
+        *,
+        timeout: timedelta,
+    ) -> None:
+        self._ports = ports
+        self._sight = RecreationSight(ports, bootstrap, timeout=timeout)
+        self._publisher = publisher
+        self._timeout = timeout
+        self._brake = RecreationBrake(ports.repository)
+
+    async def run(
+        self, resource: ProvisionedResource, view: RecordView, *, refused: bool
+    ) -> Recreated:
+        """Do what a node that does not come asks for.
+
+        Args:
+            resource: The aggregate; its deletion was not requested.
+            view: Its record.
+            refused: Its declaration as it stands is not accepted.
+
+        Idempotency: on an unchanged world it writes nothing.
+        """
+        try:
+            return await self._run(resource, view, refused=refused)
+        except (KindNotServedError, NotAllowedError) as error:
+            served = isinstance(error, NotAllowedError)
+            reason = Reason.RIGHTS_MISSING if served else Reason.KIND_NOT_SERVED
+            return await self._prevented(resource, view, Why(reason=reason, message=str(error)))
+
+    async def seen(self, resource: ProvisionedResource, view: RecordView) -> RecordView:
+        """Return the record without the machine that was let go, which it may still show.
+
+        Costs one GET, and only of a record that starts over and shows a machine.
+        """
+        observed = view.spec.observed
+        if not (observed.exists and resource.recreations and resource.phase is Phase.PENDING):
+            return view
+        if await self._sight.live(resource, view) is not None:
+            return view
+        spec = view.spec.model_copy(update={"observed": ObservedSubstrate()})
+        return replace(view, spec=spec)
+
+    async def _run(
+        self, resource: ProvisionedResource, view: RecordView, *, refused: bool
+    ) -> Recreated:
+        for _ in range(_STEPS_MAX):
+            look = await self._sight.look(resource, view, refused=refused)
+            step = recreation.decide(look.situation)
+            if step is Step.BEGIN:
+                begun = await self._brake.begin(resource, self._now(resource))
+                if begun is None:
+                    return self._outcome(Step.STALL, resource, view, look, held_back=True)
+                resource = begun
+                continue
+            resource = await self._do(step, resource, view, look)
+            if step in _RESTS:
+                return self._outcome(step, resource, view, look)
+        return self._outcome(Step.WAIT, resource, view, look)
+
+    async def _prevented(
+        self, resource: ProvisionedResource, view: RecordView, why: Why
+    ) -> Recreated:
+        """Tell whoever can mend it that the cluster refuses a step; what was published stays."""
+        stored = await self._ports.repository.get(resource.id)
+        registered = await self._sight.node(stored) is not None
+        found = Recreated(resource=stored, registered=registered, stall=why, final=True)
+        if stored.recreating_since is None:
+            return found
+        return replace(
+            found,
+            waiting=recreation_words.under_way(Step.WAIT),
+            absent=stored.protected[0].released and is_absent(view),
+            again=waiting.POLL_MAX_S,
+        )
+
+    async def _do(
+        self, step: Step, resource: ProvisionedResource, view: RecordView, look: Look
+    ) -> ProvisionedResource:
+        update, now = self._ports.repository.update, self._now(resource)
+        match step:
+            case Step.ABANDON:
+                return await update(remaking.abandoned(resource, now))
+            case Step.REVOKE:
+                await self._ports.tokens.revoke(resource.id)
+            case Step.DEREGISTER if resource.bootstrap_token_id is not None:
+                if await self._ports.nodes.reclaim(resource.bootstrap_token_id):
+                    await self._publisher.deregistered_event(view, resource)
+            case Step.LET_GO:
+                uid = None if look.live is None else look.live.uid
+                entry = audit.recreation(resource, _cause(look.life))
+                return await update(remaking.let_go(resource, uid, now), audit=entry)
+            case Step.RELEASE if look.live is not None:
+                await self._release(resource, view, look.live)
+            case Step.FINISH:
+                return await update(remaking.finished(resource, now))
+        return resource
+
+    async def _release(
+        self, resource: ProvisionedResource, view: RecordView, live: LiveObject
+    ) -> None:
+        """Annotate before the wish is published: a refused delete opens the XR's breaker.
+
+        An object that the XR does not control any more (it was orphaned, and the XR applied
+        again under another uid) is dropped by nobody: once no run composes it, we delete it.
+        """
+        if not is_absent(view):
+            attempts = recreation.policy(resource).attempts
+            await self._publisher.recreating_event(view, resource, attempts=attempts)
+        reference = resource.protected[0].reference
+        if not live.released:
+            await self._ports.cluster.release(reference, view.namespace, uid=live.uid)
+        acknowledged = view.spec.released and is_absent(view)
+        if acknowledged and not _dropped_by(view, live) and not live.terminating:
+            await self._ports.cluster.delete_object(reference, view.namespace, uid=live.uid)
+
+    def _outcome(
+        self,
+        step: Step,
+        resource: ProvisionedResource,
+        view: RecordView,
+        look: Look,
+        *,
+        held_back: bool = False,
+    ) -> Recreated:
+        found = Recreated(resource=resource, registered=look.node is not None)
+        if step in _UNDER_WAY:
+            return replace(
+                found,
+                waiting=recreation_words.under_way(step),
+                absent=_may_say_absent(step, resource, view, look.live),
+                again=self._again(step, resource),
+            )
+        if view.spec.released:
+            # A token that is published before the function says otherwise might be composed
+            # behind an absence that a teardown believes.
+            return replace(found, waiting=recreation_words.under_way(Step.FINISH))
+        if step is Step.EXHAUSTED:
+            return replace(found, stall=recreation_words.EXHAUSTED, final=True)
+        if step is Step.STALL:
+            timeout = recreation.patience(resource, self._timeout)
+            came = look.node is not None
+            stall = recreation_words.stalled(timeout, came=came, held_back=held_back)
+            return replace(found, stall=stall)
+        return found
+
+    def _again(self, step: Step, resource: ProvisionedResource) -> float | None:
+        since = resource.recreating_since
+        if step is Step.FINISH or since is None:
+            return None
+        if step is Step.WAIT:
+            return waiting.POLL_MAX_S
+        return waiting.poll_interval_s((self._ports.clock.now() - since).total_seconds())
+
+    def _now(self, resource: ProvisionedResource) -> datetime:
+        return max(self._ports.clock.now(), resource.updated_at)
+
+
+def _may_say_absent(
+    step: Step, resource: ProvisionedResource, view: RecordView, live: LiveObject | None
+) -> bool:
+    """Tell whether the wish may be published: only once Crossplane's delete is let through."""
+    annotated = step is not Step.WAIT or live is None or live.released or is_absent(view)
+    return resource.protected[0].released and annotated
+
+
+def _dropped_by(view: RecordView, live: LiveObject) -> bool:
+    """Tell whether Crossplane drops an object for the XR that controls the record."""
+    return live.controller is not None and live.controller.uid == view.controller_uid
+
+
+def _cause(life: TokenLife | None) -> str:
+    came = life is not None and life.state is BootstrapState.CONSUMED
+    return "its node registered and never reported" if came else "no node registered in time"

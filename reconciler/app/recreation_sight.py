@@ -1,0 +1,158 @@
+"""What decides about a machine whose node does not come, gathered.
+
+Belongs here: the live reads. Not here: the decision (`domain.broker.recreation`) and its
+effects (`recreation`, which imports it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from function.contract.strategy import BootstrapState, SubstrateState
+from reconciler.app.bootstrap import Bootstrap
+from reconciler.domain.broker import protection, recreation
+from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.recreation import NodeSight, Situation, Step
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.identity.token_life import TokenLife
+from reconciler.ports.broker import BrokerRepository, NodeDeregistrar, RegisteredNode, TokenIssuer
+from reconciler.ports.cluster import LiveObject, ManagementCluster
+from reconciler.ports.common import Clock
+
+_LIVE: Final = frozenset({BootstrapState.ISSUED, BootstrapState.EXPIRED})
+"""States that a revocation ends; a window that closed may be opened again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecreationPorts:
+    """The collaborators of recreating.
+
+    Attributes:
+        reachable: For how long nodes could get through to us without a break.
+    """
+
+    repository: BrokerRepository
+    cluster: ManagementCluster
+    tokens: TokenIssuer
+    nodes: NodeDeregistrar
+    clock: Clock
+    reachable: Callable[[], timedelta]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was found; `life` and `live` are None where nobody asked for them."""
+
+    situation: Situation
+    life: TokenLife | None
+    node: RegisteredNode | None
+    live: LiveObject | None
+
+
+class RecreationSight:
+    """Looks at one aggregate at a time."""
+
+    def __init__(self, ports: RecreationPorts, bootstrap: Bootstrap, *, timeout: timedelta) -> None:
+        self._ports = ports
+        self._bootstrap = bootstrap
+        self._timeout = timeout
+
+    async def node(self, resource: ProvisionedResource) -> RegisteredNode | None:
+        """Return the aggregate's node, if one is in the mesh."""
+        token = resource.bootstrap_token_id
+        return None if token is None else await self._ports.nodes.find_node(token)
+
+    async def look(self, resource: ProvisionedResource, view: RecordView, *, refused: bool) -> Look:
+        """Return everything that decides.
+
+        Tokens are read before the node: one that came in between is seen.
+
+        Args:
+            resource: The aggregate.
+            view: Its record.
+            refused: Its declaration as it stands is not accepted.
+        """
+        under_way = resource.recreating_since is not None
+        life = await self._bootstrap.look(resource) if under_way else None
+        node = await self.node(resource)
+        live = await self.live(resource, view) if under_way else None
+        observed = view.spec.observed
+        there = live is not None if under_way else observed.exists
+        now = self._ports.clock.now()
+        age = None if node is None else node.age
+        waited = recreation.waited(resource, node_age=age, now=now)
+        patience = recreation.patience(resource, self._timeout)
+        situation = Situation(
+            under_way=under_way,
+            node=_sight(node),
+            overdue=waited is not None and waited >= patience,
+            fair=self._ports.reachable() >= patience,
+            departed=node is None and _departed(resource, life, now),
+            recreate=recreation.wanted(resource),
+            left=resource.recreations < recreation.policy(resource).attempts,
+            free=not refused
+            and view.controller_uid is not None
+            and resource.node_expected
+            and not resource.uninjected(observed, exists=there),
+            spent=life is None or not any(one.state in _LIVE for one in life.generations),
+            let_go=under_way and resource.protected[0].released,
+            there=there,
+            acknowledged=view.spec.released and is_absent(view),
+        )
+        look = Look(situation=situation, life=life, node=node, live=live)
+        return await self._looked_closer(look, resource, view)
+
+    async def _looked_closer(
+        self, look: Look, resource: ProvisionedResource, view: RecordView
+    ) -> Look:
+        """Ask what costs a call, where it decides."""
+        situation, life = look.situation, look.life
+        if not situation.under_way:
+            if recreation.decide(situation) is not Step.BEGIN:
+                return look
+            life = await self._bootstrap.look(resource)
+            gone = look.node is None and _departed(resource, life, self._ports.clock.now())
+            situation = replace(situation, departed=gone)
+        if situation.free:
+            situation = replace(situation, free=await self._composes(view))
+        return replace(look, situation=situation, life=life)
+
+    async def _composes(self, view: RecordView) -> bool:
+        xr = await self._ports.cluster.get_xr_facts(view.xr, view.namespace)
+        return xr.exists and not xr.terminating and not xr.paused
+
+    async def live(self, resource: ProvisionedResource, view: RecordView) -> LiveObject | None:
+        """Return its substrate, if it is there and ours."""
+        reference = resource.protected[0].reference
+        live = await self._ports.cluster.get_object(reference, view.namespace)
+        if live is not None and not protection.is_ours(live.controller, resource.accepted.xr):
+            return None
+        return live
+
+
+def is_absent(view: RecordView) -> bool:
+    """Tell whether the function was told to compose no substrate."""
+    return bool(view.status.get("substrate") == SubstrateState.ABSENT)
+
+
+def _departed(resource: ProvisionedResource, life: TokenLife | None, now: datetime) -> bool:
+    """Tell whether a node came with the newest token, now that none is in the mesh.
+
+    One that was there before a recreation began was taken out by it. Both ages are measured,
+    each by the clock that dated its beginning.
+    """
+    if life is None or life.state is not BootstrapState.CONSUMED:
+        return False
+    if resource.recreating_since is None:
+        return True
+    consumed = [one.consumed_at for one in life.generations if one.consumed_at is not None]
+    return life.now - max(consumed) < now - resource.recreating_since
+
+
+def _sight(node: RegisteredNode | None) -> NodeSight:
+    if node is None:
+        return NodeSight.NONE
+    return NodeSight.REPORTED if node.reported else NodeSight.SILENT

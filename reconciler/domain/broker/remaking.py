@@ -1,0 +1,42 @@
+"""What an aggregate becomes while its machine is made anew.
+
+Belongs here: one function per change that is stored. Not here: when it is due
+(`recreation`). Pure; `app.recreation` imports it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from function.contract.strategy import Phase
+from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+
+
+def begun(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
+    """Return the aggregate with its recreation begun: its machine is no node."""
+    return replace(resource, phase=Phase.ENROLLING, recreating_since=at, updated_at=at)
+
+
+def abandoned(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
+    """Return the aggregate as if its recreation had never begun."""
+    substrate, *siblings = resource.protected
+    kept = (replace(substrate, released=False), *siblings)
+    return replace(resource, protected=kept, recreating_since=None, updated_at=at)
+
+
+def let_go(resource: ProvisionedResource, uid: str | None, at: datetime) -> ProvisionedResource:
+    """Return the aggregate with its substrate let go, and the attempt counted."""
+    reference = resource.protected[0].reference
+    going = ProtectedObject(reference=reference, uid=uid, seen=True, released=True)
+    return replace(
+        resource,
+        protected=(going, *resource.protected[1:]),
+        recreations=resource.recreations + 1,
+        updated_at=at,
+    )
+
+
+def finished(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
+    """Return the aggregate as it starts over: nothing is there, and a token may follow."""
+    return replace(resource.enter(Phase.PENDING, at), recreating_since=None)
