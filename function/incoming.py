@@ -21,7 +21,7 @@ from function import enrol
 from function.compose.call import Memory, Request
 from function.compose.raw import Raw, Shared
 from function.contract import names
-from function.structs import manifest, observed, plain
+from function.structs import chosen, manifest, observed, plain
 
 _REMEMBERED_MAX: Final = 128
 """Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
@@ -39,6 +39,9 @@ _XR_MAX_BYTES: Final = 8 * 1024
 
 _CATALOGUE: Final = frozenset({"BlueprintVersion", "CloudCredential", "Cloud"})
 """Kinds that thousands of XRs bring alike, and that hold nothing secret."""
+
+_OF_TOKEN: Final = ("type", "data")
+"""What is read of a Secret that holds a token."""
 
 
 def step(struct: struct_pb2.Struct) -> Raw:
@@ -80,6 +83,8 @@ def _required(struct: struct_pb2.Struct) -> Raw:
     # Indexing a protobuf map creates the entry: look before reading.
     if "kind" in fields and fields["kind"].string_value in _CATALOGUE:
         return _remembered(struct)
+    if "type" in fields and fields["type"].string_value == names.TOKEN_SECRET_TYPE:
+        return chosen(struct, _OF_TOKEN)
     return manifest(struct)
 
 

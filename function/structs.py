@@ -53,8 +53,8 @@ def observed(struct: struct_pb2.Struct) -> dict[str, Any]:
     """
     fields = struct.fields
     return {
-        key: _chosen(fields[key].struct_value, chosen)
-        if (chosen := _choice(struct, key))
+        key: chosen(fields[key].struct_value, choice)
+        if (choice := _choice(struct, key))
         else _other(fields[key])
         for key in fields
     }
@@ -68,13 +68,13 @@ def fingerprint(struct: struct_pb2.Struct) -> list[bytes]:
     for key in sorted(whole):
         value = whole[key]
         parts.append(key.encode())
-        if key not in PARTIAL or not (chosen := _choice(struct, key)):
+        if key not in PARTIAL or not (choice := _choice(struct, key)):
             parts.append(value.SerializeToString(deterministic=True))
             continue
         fields = value.struct_value.fields
         parts += [
             fields[name].SerializeToString(deterministic=True) if name in fields else _MISSING
-            for name in chosen
+            for name in choice
         ]
     return parts
 
@@ -94,9 +94,10 @@ def _choice(struct: struct_pb2.Struct, key: str) -> tuple[str, ...]:
     return () if ours else _STATUS
 
 
-def _chosen(struct: struct_pb2.Struct, chosen: tuple[str, ...]) -> dict[str, Any]:
+def chosen(struct: struct_pb2.Struct, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return some fields as plain values, as far as they are there."""
     fields = struct.fields
-    return {key: _other(fields[key]) for key in chosen if key in fields}
+    return {key: _other(fields[key]) for key in keys if key in fields}
 
 
 def _other(value: struct_pb2.Value) -> Any:
