@@ -6,12 +6,16 @@ BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes \
 	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
 DELETE ?= background
+LIVES ?= 10000
 # What `make test` runs, in pytest's words; without any, everything.
 TESTS ?=
-LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py \
-	blueprints_installed.py enrol_left_over.py lifecycle.py protection.py registration_timeout.py)
+# How many run side by side: one mostly waits for a control plane. `-n0` in TESTS: one by one.
+WORKERS ?= 2
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadscope
+LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py blueprints_installed.py \
+	enrol_left_over.py lifecycle.py protection.py registration_timeout.py deletion_matrix.py)
 
-.PHONY: venv lock fmt generate check prepare test test-long demo up down clean render packages bench
+.PHONY: venv lock fmt generate check prepare test test-long simulate demo up down clean render packages bench
 
 venv: $(VENV)/.stamp
 
@@ -37,13 +41,14 @@ generate: venv
 	$(BIN)/python -m dev.crds
 	$(BIN)/python -m tests.golden.regenerate
 	$(BIN)/broker openapi --out docs/openapi.json
+	$(BIN)/python -m dev.schema_dump
 
 check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -m "not integration and not render and not e2e"
+	$(BIN)/pytest -q $(SIDE_BY_SIDE) -m "not integration and not render and not e2e"
 
 # Builds, installs and fetches what the tests need, outside any test's time limit.
 prepare: venv
@@ -52,10 +57,15 @@ prepare: venv
 	$(BIN)/python -m dev.schemas
 
 test: prepare
-	$(BIN)/pytest -q $(TESTS)
+	$(BIN)/pytest -q $(SIDE_BY_SIDE) --durations=30 $(TESTS)
 
 test-long: test
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile tests/integration/load $(LONG_E2E)
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest -q tests/unit/function/hostile tests/integration/load \
+		tests/integration/replicas tests/faults $(LONG_E2E)
+
+# Any number of simulated lives: LIVES=1000000 takes hours, and goes on where it was interrupted.
+simulate: venv
+	$(BIN)/python -m dev.simulate --lives $(LIVES)
 
 # One node from Git to Ready and back; DELETE=background or foreground.
 demo: venv
@@ -76,6 +86,8 @@ packages: venv
 bench: prepare
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench registration
+	$(BIN)/python -m bench events
+	$(BIN)/python -m bench scale
 
 # Ends a stack that `make up` left, by the process id it wrote; stops nothing else.
 down: venv

@@ -1,4 +1,4 @@
-"""The bench's commands: `python -m bench` for speed, `... memory`, `... registration`.
+"""The bench's commands: `python -m bench` for speed, `... memory`, `... registration`, `... scale`.
 
 Belongs here: flags, and the order in which contenders take their turns. Not here:
 measuring and judging. Targets are printed as met or missed; `--strict` alone makes a
@@ -18,7 +18,9 @@ import click
 from bench import load, pythonic, report, scenarios
 from bench.contenders import Command, Contender, bare, ours, running
 from bench.contenders import pythonic as pythonic_command
+from bench.events import events
 from bench.registration import registration
+from bench.scale import scale
 
 RESULTS: Final = Path(__file__).with_name("results")
 CLIENTS: Final = (1, 8)
@@ -127,6 +129,8 @@ def _rounds(
 
 
 main.add_command(registration)
+main.add_command(events)
+main.add_command(scale)
 
 if __name__ == "__main__":
     main()

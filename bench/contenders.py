@@ -59,9 +59,13 @@ class Requests:
     Args:
         wire: The request.
         versions: The texts in it that change.
+
+    Attributes:
+        first: The request as it is, which the scenario's answer is to.
     """
 
     def __init__(self, wire: bytes, versions: Sequence[bytes]) -> None:
+        self.first = wire
         self._wire = bytearray(wire)
         self._places = [wire.index(version) for version in versions]
         self._count = 0
@@ -198,7 +202,7 @@ def _done(future: grpc.Future) -> bool:
 
 def _check(scenario: Scenario, contender: Contender, channel: grpc.Channel) -> None:
     call = channel.unary_unary(METHOD, None, fnv1.RunFunctionResponse.FromString)
-    answer = call(next(contender.requests), timeout=START_TIMEOUT_S)
+    answer = call(contender.requests.first, timeout=START_TIMEOUT_S)
     wanted = scenario.answer.desired
     different = [
         name

@@ -26,8 +26,8 @@ USER_DATA_BYTES: Final = 2048
 _VERSIONS: Final = 9_000_000_000_000_000
 """Where the texts that change begin; no other text in a request looks so."""
 
-CHANGED: Final = ", changed"
-"""Ends the name of a moment in which each request brings news."""
+_CHANGED: Final = ", changed"
+_ANEW: Final = ", anew"
 
 SIZES: Final = (1, 5, 100)
 """Nodes of one XR."""
@@ -50,11 +50,13 @@ _MANAGED_FIELDS: Final = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One request, sent again and again with another version of one record each time.
+    """One request, sent again and again with another text in one record each time.
 
     An XR is reconciled because something changed. Most often it is nothing that a
     composition reads: a version, a time, a counter in a status. Each moment is also measured
-    where it is: a condition of a record says something new in each request (`, changed`).
+    where it is: a condition of a record says something else in each request, which is told on
+    (`, changed`), or a label that was accepted has another value, and the node is composed
+    anew (`, anew`).
 
     Attributes:
         name: Input kind and moment.
@@ -81,7 +83,7 @@ def every() -> list[Scenario]:
     return [
         _scenario(f"{name}{how}", nodes, build(nodes), change)
         for name, nodes, build in SCENARIOS
-        for how, change in (("", _versioned), (CHANGED, _said))
+        for how, change in (("", _versioned), (_CHANGED, _said), (_ANEW, _relabelled))
     ]
 
 
@@ -119,8 +121,14 @@ def _versioned(record: struct_pb2.Struct, text: str) -> None:
 
 def _said(record: struct_pb2.Struct, text: str) -> None:
     conditions = record.fields["status"].struct_value.fields["conditions"].list_value
-    said = {"type": "Reconciling", "status": "True", "reason": "Progressing", "message": text}
+    del conditions.values[:]
+    said = {"type": "Admitted", "status": "True", "reason": "Admitted", "message": text}
     conditions.values.add().struct_value.update(said)
+
+
+def _relabelled(record: struct_pb2.Struct, text: str) -> None:
+    accepted = record.fields["status"].struct_value.fields["accepted"].struct_value
+    accepted.fields["labels"].struct_value.fields["team-0"].string_value = text
 
 
 def _declare_creating(_nodes: int) -> fnv1.RunFunctionRequest:

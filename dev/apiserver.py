@@ -69,6 +69,11 @@ class Files:
     def authority(self) -> Path:
         return self.folder / "apiserver" / "ca.crt"
 
+    @property
+    def data(self) -> Path:
+        """Where etcd keeps everything."""
+        return self.folder / "etcd"
+
 
 def prepare(folder: Path, *, admin: Path, audit_log: Path) -> Files:
     """Choose ports and write certificates, keys, kubeconfigs and the audit policy.
@@ -110,7 +115,7 @@ def etcd(program: Path, files: Files) -> Program:
     """Describe etcd without fsync: what it holds is thrown away anyhow."""
     flags = {
         "name": "broker-dev",
-        "data-dir": files.folder / "etcd",
+        "data-dir": files.data,
         "listen-client-urls": files.etcd,
         "advertise-client-urls": files.etcd,
         "listen-peer-urls": files.peer,

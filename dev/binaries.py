@@ -97,6 +97,13 @@ BINARIES: Mapping[str, Binary] = {
     "registry": Binary(
         module="registry", package="github.com/google/go-containerregistry/cmd/registry"
     ),
+    # The runbooks' commands are run as they stand.
+    "kubectl": Binary(
+        module="kubectl",
+        package="k8s.io/kubernetes/cmd/kubectl",
+        stamps=_KUBERNETES_STAMPS,
+    ),
+    "nats-server": Binary(module="nats", package="github.com/nats-io/nats-server/v2"),
 }
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "crossplane")

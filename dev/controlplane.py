@@ -22,7 +22,7 @@ from typing import Any, NoReturn, Self, TextIO
 from dev import accounts, apiserver, binaries, crossplane, existing
 from dev.kube import Cluster, KubeError
 from dev.objects import Source
-from dev.process import ProcessError, answers, free_port, reach_loopback_directly
+from dev.process import Child, ProcessError, answers, free_port, reach_loopback_directly
 from dev.supervisor import Supervisor
 from dev.toolchain import Report
 
@@ -51,6 +51,9 @@ class ControlPlane:
         self._cluster: Cluster | None = None
         self._files: apiserver.Files | None = None
         self._lock: TextIO | None = None
+        self._etcd: Child | None = None
+        self._server: Child | None = None
+        self._manager: Child | None = None
 
     @classmethod
     def existing(
@@ -156,6 +159,52 @@ class ControlPlane:
             self._lock.close()
             self._lock = None
 
+    @property
+    def etcd(self) -> str | None:
+        """URL of etcd, where objects can be written in bulk; `None` for an existing cluster."""
+        return self._files.etcd if self._files else None
+
+    def stop_controllers(self) -> None:
+        """End our controller manager: nobody collects, fills or empties anything any more.
+
+        Idempotency: a second call finds nothing to end; nor does one on an existing cluster.
+        """
+        if self._manager is not None:
+            self._manager.stop()
+
+    def back_up(self, copy: Path) -> None:
+        """Copy all that our etcd holds, as of one moment; it stands still meanwhile.
+
+        Args:
+            copy: Made; must not exist.
+
+        Raises:
+            RuntimeError: there is no etcd of ours.
+        """
+        files, etcd, _ = self._own_parts()
+        etcd.pause()
+        try:
+            shutil.copytree(files.data, copy)
+        finally:
+            etcd.resume()
+
+    def restore(self, copy: Path) -> None:
+        """Go back to a copy of `back_up`: all three end at once and begin anew on it.
+
+        Certificates, tokens and URLs stay as they are.
+
+        Raises:
+            ProcessError: a part did not become ready.
+            RuntimeError: there is no etcd of ours.
+        """
+        files, etcd, server = self._own_parts()
+        self.stop_controllers()
+        server.kill()
+        etcd.kill()
+        shutil.rmtree(files.data)
+        shutil.copytree(copy, files.data)
+        self._run_parts(self.supervisor, files)
+
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Answer a kubeconfig with a fresh token of that service account.
 
@@ -179,25 +228,38 @@ class ControlPlane:
             raise ProcessError(message) from error
 
     def _start_parts(self, supervisor: Supervisor) -> None:
-        programs = binaries.ensure(binaries.CONTROL_PLANE, report=self.report)
         folder = self.run_dir / "parts"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         files = self._files = apiserver.prepare(
             folder, admin=self.kubeconfig, audit_log=supervisor.logs / "audit.jsonl"
         )
+        self._run_parts(supervisor, files)
+
+    def _own_parts(self) -> tuple[apiserver.Files, Child, Child]:
+        """Return what our etcd and API server read, and both."""
+        if self._files is None or self._etcd is None or self._server is None:
+            message = "cannot use etcd: there is none of ours"
+            raise RuntimeError(message)
+        return self._files, self._etcd, self._server
+
+    def _run_parts(self, supervisor: Supervisor, files: apiserver.Files) -> None:
+        """Start the three on whatever etcd's folder holds."""
+        programs = binaries.ensure(binaries.CONTROL_PLANE, report=self.report)
         self.report("starting etcd")
-        etcd = supervisor.start(apiserver.etcd(programs["etcd"], files))
+        etcd = self._etcd = supervisor.start(apiserver.etcd(programs["etcd"], files))
         etcd.await_ready(lambda: answers(f"{files.etcd}/readyz"), timeout_s=READY_TIMEOUT_S)
         self.report("starting kube-apiserver")
-        server = supervisor.start(apiserver.kube_apiserver(programs["kube-apiserver"], files))
+        server = self._server = supervisor.start(
+            apiserver.kube_apiserver(programs["kube-apiserver"], files)
+        )
         server.await_ready(
             lambda: answers(f"{files.server}/readyz", authority=files.authority),
             timeout_s=READY_TIMEOUT_S,
         )
         self.report("starting kube-controller-manager")
         port = free_port()
-        manager = supervisor.start(
+        manager = self._manager = supervisor.start(
             apiserver.kube_controller_manager(programs["kube-controller-manager"], files, port)
         )
         manager.await_ready(

@@ -14,7 +14,8 @@ from pathlib import Path
 import asyncpg
 
 _EVENTS = """
-SELECT occurred_at AS at, event_type AS what, payload->>'XRName' AS subject
+SELECT occurred_at AS at, event_type AS what,
+       coalesce(payload->>'XRName', aggregate_id::text) AS subject
 FROM plexsphere.outbox_events ORDER BY sequence
 """
 

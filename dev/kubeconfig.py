@@ -7,6 +7,7 @@ and tests may import it.
 
 import base64
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def write(path: Path, config: Mapping[str, Any]) -> Path:
     Idempotency: replaces the file at once, so a reader never sees half of it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}")
     partial.touch(mode=0o600)
     partial.write_text(yaml.safe_dump(dict(config), sort_keys=False), encoding="utf-8")
     partial.replace(path)

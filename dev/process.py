@@ -247,6 +247,14 @@ class Child:
             self._popen.wait(timeout_s)
         return self.status is not None
 
+    def pause(self) -> None:
+        """Have it and its group stand still, as a machine does that is suspended."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on. Idempotency: one that runs goes on running."""
+        self._signal(signal.SIGCONT)
+
     def stop(self) -> None:
         """End it in good order, or after `STOP_TIMEOUT_S` by force, with its group.
 

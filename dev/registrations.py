@@ -19,6 +19,7 @@ from uuid_utils.compat import uuid7
 
 from function.contract import names
 from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.adapters.postgres.fence import Store
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
 from reconciler.domain.broker import ids
@@ -77,7 +78,7 @@ async def seed(dsn: str, *, count: int, projects: int) -> list[Machine]:
     source = SystemSecretSource(env="load")
     pool = await open_pool(dsn)
     try:
-        tenancy = PostgresTenancyRepository(pool, source)
+        tenancy = PostgresTenancyRepository(Store(pool), source)
         await tenancy.ensure_domain("load", MESH)
         cluster = await tenancy.ensure_cluster("load", "Load")
         owners = [

@@ -48,7 +48,7 @@ def answer(request: Request) -> Answer:
         found = request.memory.known(digest, None if token is None else token.plaintext)
     node = found or _node(request, token)
     learns = digest is not None and found is None and node.carried is not None
-    return joint.single(request.xr, node, {digest: node} if digest and learns else {})
+    return joint.single(request.xr, node, {digest.key: node} if digest and learns else {})
 
 
 def declare(request: Request) -> Outcome:

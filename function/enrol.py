@@ -78,7 +78,7 @@ def _nodes(
         if node is not None:
             nodes[one.name] = node
             if digest is not None and found is None and node.carried is not None:
-                learnt[digest] = node
+                learnt[digest.key] = node
     return nodes, learnt
 
 
@@ -103,10 +103,11 @@ def _input(step: Raw) -> EnrolInput:
 
 
 def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
-    recorded = sorted(_recorded(request))
-    entry_of = _entries(step)
-    meant = {name: entry for name in _candidates(step, request) if (entry := entry_of(name))}
-    earlier = set(recorded)
+    earlier = _recorded(request)
+    recorded = sorted(earlier)
+    entry_of = reading.shared(request.step, _entries)
+    names_ = _candidates(step, request, earlier)
+    meant = {name: entry for name in names_ if (entry := entry_of(name))}
     fresh = [name for name in meant if name not in earlier]
     excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
     held_names = dict.fromkeys(held for entry in meant.values() for held in entry.hold)
@@ -151,17 +152,18 @@ def _declared(raw: Raw, xr: XR, entry: EnrolResource) -> Callable[[], Declaratio
     return declared
 
 
-def _candidates(step: EnrolInput, request: Request) -> list[str]:
+def _candidates(step: EnrolInput, request: Request, recorded: set[str]) -> list[str]:
     """Return the names that the step may mean, its own exact ones first, in one order."""
     exact = [entry.name for entry in step.resources if not entry.many]
     others = {name for name in request.desired if not name.startswith(RECORD_PREFIX)}
-    others |= _recorded(request)
+    others |= recorded
     others |= {name for name in request.held - others if _machine(request, name)}
     return [*exact, *sorted(others - set(exact))]
 
 
-def _entries(step: EnrolInput) -> Callable[[str], EnrolResource | None]:
+def _entries(raw: Raw) -> Callable[[str], EnrolResource | None]:
     """Return what finds a resource's entry: its exact one, else the first that fits."""
+    step = reading.shared(raw, _input)
     exact = {entry.name: entry for entry in step.resources}
     many = [entry for entry in step.resources if entry.many]
 

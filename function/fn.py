@@ -50,6 +50,12 @@ _STATUS: Final = {
 }
 
 
+_META: Final = {ttl: response.to(fnv1.RunFunctionRequest(), ttl=ttl.value).meta for ttl in Ttl}
+"""What an answer says of how long it holds."""
+
+_COMPOSITE: Final = fnv1.TARGET_COMPOSITE
+
+
 class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
     """Answers RunFunction.
 
@@ -116,11 +122,16 @@ def run(req: fnv1.RunFunctionRequest, nodes: Nodes | None = None) -> fnv1.RunFun
 def _response(
     req: fnv1.RunFunctionRequest, request: Request, answer: Answer
 ) -> fnv1.RunFunctionResponse:
-    rsp = response.to(req, ttl=answer.ttl.value)
+    rsp = fnv1.RunFunctionResponse(meta=_META[answer.ttl])
+    rsp.meta.tag = req.meta.tag
+    rsp.desired.CopyFrom(req.desired)
+    rsp.context.CopyFrom(req.context)
+    resources = rsp.desired.resources
     for name, composed in answer.resources.items():
         if isinstance(composed, Copied):
-            made = rsp.desired.resources[name]
-            restore(made.resource, composed, _observed(req, name))
+            made = resources[name]
+            there = _observed(req, name) if composed.carried else None
+            restore(made.resource, composed, there)
             _set_ready(made, ready=composed.ready)
         else:
             _compose(rsp.desired, name, composed, _model(req, request, name))
@@ -134,31 +145,34 @@ def _response(
     if not answer.ready:
         # Otherwise it is as ready as its resources, other steps' among them.
         rsp.desired.composite.ready = fnv1.READY_FALSE
+    add = rsp.conditions.add
     for verdict in answer.verdicts:
-        rsp.conditions.add(
+        add(
             type=verdict.type,
             status=_STATUS[verdict.status],
             reason=verdict.reason,
             message=verdict.message,
-            target=fnv1.TARGET_COMPOSITE,
+            target=_COMPOSITE,
         )
     rsp.results.extend(_event(notice) for notice in answer.notices)
-    for name, wanted in answer.requirements.items():
-        response.require_resources(
-            rsp,
-            name,
-            wanted.api_version,
-            wanted.kind,
-            match_name=wanted.name,
-            namespace=wanted.namespace,
-        )
+    if answer.requirements:
+        asked = rsp.requirements.resources
+        for name, wanted in answer.requirements.items():
+            one = asked[name]
+            one.api_version, one.kind, one.match_name = (
+                wanted.api_version,
+                wanted.kind,
+                wanted.name,
+            )
+            if wanted.namespace is not None:
+                one.namespace = wanted.namespace
     return rsp
 
 
-def _observed(req: fnv1.RunFunctionRequest, name: str) -> struct_pb2.Struct:
+def _observed(req: fnv1.RunFunctionRequest, name: str) -> struct_pb2.Struct | None:
     # Indexing a protobuf map creates the entry: look before reading.
     there = name in req.observed.resources
-    return req.observed.resources[name].resource if there else struct_pb2.Struct()
+    return req.observed.resources[name].resource if there else None
 
 
 def _model(req: fnv1.RunFunctionRequest, request: Request, name: str) -> Model:
@@ -191,7 +205,7 @@ def _event(notice: Notice) -> fnv1.Result:
         severity=fnv1.SEVERITY_WARNING,
         reason=notice.reason,
         message=notice.message,
-        target=fnv1.TARGET_COMPOSITE,
+        target=_COMPOSITE,
     )
 
 

@@ -17,11 +17,11 @@ from typing import Any, Final
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import struct_pb2
 
-from function import enrol
+from function import enrol, observed
 from function.compose.call import Memory, Request
 from function.compose.raw import Raw, Shared
 from function.contract import names
-from function.structs import chosen, manifest, observed, plain
+from function.structs import chosen, manifest, plain
 
 _REMEMBERED_MAX: Final = 128
 """Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
@@ -57,20 +57,22 @@ def request(req: fnv1.RunFunctionRequest, step: Raw, memory: Memory | None) -> R
         step: Its step's input.
         memory: What is known from earlier calls.
     """
+    there = req.required_resources
     required = {
-        name: _required(found.items[0].resource) if found.items else None
-        for name, found in req.required_resources.items()
+        name: _required(found[0].resource) if (found := there[name].items) else None
+        for name in there
     }
     enrols = step.get("kind") == enrol.KIND
     composite = req.observed.composite.resource
+    recorded, held = _marks(req.observed)
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
         xr=manifest(composite) if enrols else _composite(composite),
-        resources=_Objects(req.observed.resources, observed),
+        resources=_Objects(req.observed.resources, observed.read),
         whole=_Objects(req.observed.resources, plain),
         desired=_Objects(req.desired.resources, plain),
-        held=_held(req.observed) if enrols else frozenset(),
-        recorded=_recorded(req.observed),
+        held=held if enrols else frozenset(),
+        recorded=recorded,
         memory=memory,
         required=required,
         step=step,
@@ -80,10 +82,10 @@ def request(req: fnv1.RunFunctionRequest, step: Raw, memory: Memory | None) -> R
 
 def _required(struct: struct_pb2.Struct) -> Raw:
     fields = struct.fields
-    # Indexing a protobuf map creates the entry: look before reading.
-    if "kind" in fields and fields["kind"].string_value in _CATALOGUE:
+    kind = fields.get("kind")
+    if kind is not None and kind.string_value in _CATALOGUE:
         return _remembered(struct)
-    if "type" in fields and fields["type"].string_value == names.TOKEN_SECRET_TYPE:
+    if _says(fields, "type", names.TOKEN_SECRET_TYPE):
         return chosen(struct, _OF_TOKEN)
     return manifest(struct)
 
@@ -141,27 +143,23 @@ class _Objects(Mapping[str, dict[str, Any]]):
         return name in self._source
 
 
-def _held(observed: fnv1.State) -> frozenset[str]:
-    """Return which resources carry the hold, without converting any."""
-    return frozenset(name for name, one in observed.resources.items() if _is_held(one.resource))
+def _marks(state: fnv1.State) -> tuple[frozenset[str], frozenset[str]]:
+    """Return which resources are records, and which carry the hold, without converting any."""
+    recorded: list[str] = []
+    held: list[str] = []
+    resources = state.resources
+    for name in resources:
+        fields = resources[name].resource.fields
+        if _says(fields, "kind", names.RECORD_KIND):
+            recorded.append(name)
+        head = fields.get("metadata")
+        labels = None if head is None else head.struct_value.fields.get("labels")
+        if labels is not None and _says(labels.struct_value.fields, names.LABEL_HOLD, "true"):
+            held.append(name)
+    return frozenset(recorded), frozenset(held)
 
 
-def _recorded(observed: fnv1.State) -> frozenset[str]:
-    """Return which resources are records, without converting any."""
-    return frozenset(
-        name
-        for name, one in observed.resources.items()
-        # Indexing a protobuf map creates the entry: look before reading.
-        if "kind" in (fields := one.resource.fields)
-        and fields["kind"].string_value == names.RECORD_KIND
-    )
-
-
-def _is_held(struct: struct_pb2.Struct) -> bool:
-    fields = struct.fields
-    for key in ("metadata", "labels"):
-        # Indexing a protobuf map creates the entry: look before reading.
-        if key not in fields:
-            return False
-        fields = fields[key].struct_value.fields
-    return names.LABEL_HOLD in fields and fields[names.LABEL_HOLD].string_value == "true"
+def _says(fields: Mapping[str, struct_pb2.Value], key: str, text: str) -> bool:
+    # Indexing a protobuf map creates the entry: look before reading.
+    value = fields.get(key)
+    return value is not None and bool(value.string_value == text)

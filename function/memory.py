@@ -8,20 +8,22 @@ Source: docs/decisions/0010.
 
 from __future__ import annotations
 
+import array
 import base64
 import hashlib
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import struct_pb2
 
-from function import structs
-from function.compose.call import Composed, Copied, Node, Outcome, Place, Read
+from function import observed
+from function.compose import verdicts
+from function.compose.call import Composed, Copied, Digest, Node, Outcome, Place, Read
 from function.compose.quoted import redacted
 from function.contract.secrets import TokenPlaintext
 from function.render import cloudinit, document, fieldpath
@@ -35,7 +37,6 @@ BYTES_MAX: Final = 32 * 1024 * 1024
 _OVERHEAD_BYTES: Final = 4096
 """What a node takes beside its objects: digests, conditions, the values around them."""
 
-_DIGEST_BYTES: Final = 32
 _KEY: Final = os.urandom(32)
 """What is digested holds tokens; keyed, a digest says nothing to who reads the memory's keys."""
 
@@ -105,50 +106,78 @@ class Memory:
     nodes: Nodes
     req: fnv1.RunFunctionRequest
 
-    def digest(self, read: Read) -> bytes:
+    def digest(self, read: Read) -> Digest:
         """Return a digest of everything that is named."""
-        desired, observed = self.req.desired.resources, self.req.observed.resources
+        desired, there = self.req.desired.resources, self.req.observed.resources
+        parts = [*read.said]
         # Crossplane sends a map in any order.
-        given = [
-            desired[name].resource.SerializeToString(deterministic=True) for name in read.desired
-        ]
-        seen = [structs.fingerprint(observed[name].resource) for name in read.observed]
-        parts = [*read.said, *given]
-        for one in seen:
-            parts += one
+        for name in read.desired:
+            parts += (name.encode(), desired[name].resource.SerializeToString(deterministic=True))
         # What tells one name, object and part from the next, whatever they hold.
-        frame = (read.desired, read.observed, [*map(len, seen)], [*map(len, parts)])
-        data = b"".join((repr(frame).encode(), *parts))
-        return hashlib.blake2b(data, key=_KEY, digest_size=_DIGEST_BYTES).digest()
+        frame = [len(read.said), len(read.desired)]
+        texts: dict[str, str] = {}
+        for name in read.observed:
+            seen = observed.fingerprint(there[name].resource)
+            # Only the record's messages are told on as they are.
+            parts += (name.encode(), repr(sorted(texts.items())).encode(), *seen.parts)
+            texts = seen.texts
+            frame.append(len(seen.parts))
+        frame += map(len, parts)
+        # One number in front of all says how many there are.
+        data = b"".join((_KEY, array.array("Q", (len(frame), *frame)).tobytes(), *parts))
+        return Digest(key=hashlib.sha256(data).digest(), texts=texts)
 
-    def known(self, digest: bytes, token: TokenPlaintext | None) -> Node | None:
+    def known(self, digest: Digest, token: TokenPlaintext | None) -> Node | None:
         """Return what became of a node that read the same, or None."""
-        found = self.nodes.get(digest)
-        if found is None or token is None:
-            return found
+        found = self.nodes.get(digest.key)
+        if found is None:
+            return None
+        outcome = _retold(found.outcome, digest.texts)
+        if token is None:
+            return found if outcome is found.outcome else replace(found, outcome=outcome)
         resources = dict(found.resources)
         for name, copy in found.resources.items():
             if isinstance(copy, Copied) and copy.carried:
                 resources[name] = Copied(
                     data=copy.data, carried=copy.carried, ready=copy.ready, token=token
                 )
-        return Node(outcome=found.outcome, resources=resources, holds=found.holds)
+        return Node(outcome=outcome, resources=resources, holds=found.holds)
 
 
-def restore(target: struct_pb2.Struct, copy: Copied, observed: struct_pb2.Struct) -> None:
+def _retold(outcome: Outcome, texts: Mapping[str, str]) -> Outcome:
+    """Return what was said, with what the record's conditions say now."""
+    told = verdicts.retold(outcome.verdicts, texts)
+    if told is outcome.verdicts:
+        return outcome
+    return Outcome(
+        record=outcome.record,
+        substrate=outcome.substrate,
+        ready=outcome.ready,
+        open=outcome.open,
+        verdicts=told,
+        status=outcome.status,
+        ttl=outcome.ttl,
+        requirements=outcome.requirements,
+    )
+
+
+def restore(target: struct_pb2.Struct, copy: Copied, seen: struct_pb2.Struct | None) -> None:
     """Write an object as it was composed before, with its bootstrap.
 
     Args:
         target: Where to.
         copy: The object.
-        observed: It as it is observed; empty where it is not there yet.
+        seen: It as it is observed; None: it is not there, or carries none.
     """
     target.ParseFromString(copy.data)
     for (path, encoded), texts in copy.carried.items():
-        value, there = _find(target, path), _find(observed, path)
-        if value is not None and texts is not None:
+        value = _find(target, path)
+        if value is None:
+            continue
+        there = None if seen is None or texts is not None else _find(seen, path)
+        if texts is not None:
             value.string_value = _joined(texts, copy.token, encoded=encoded)
-        elif value is not None and there is not None:
+        elif there is not None:
             value.CopyFrom(there)
 
 
@@ -169,10 +198,13 @@ def _copied(
     # Indexing a protobuf map creates the entry: look before reading.
     if name not in desired.resources:
         return None
-    struct = struct_pb2.Struct()
-    struct.CopyFrom(desired.resources[name].resource)
+    struct = desired.resources[name].resource
+    places = node.carried.get(name, ()) if node.carried else ()
+    if places:
+        whole, struct = struct, struct_pb2.Struct()
+        struct.CopyFrom(whole)
     carried: dict[Place, tuple[str, ...] | None] = {}
-    for path, encoded in node.carried.get(name, ()) if node.carried else ():
+    for path, encoded in places:
         value = _find(struct, path)
         if value is None:
             return None

@@ -1,7 +1,7 @@
 """Between protobuf's Struct and plain values, where most of a call's time would go.
 
-Belongs here: reading and writing. Not here: what is read or written (`function.incoming`
-and `function.fn`, which alone import this). Source: reference, crossplane §6.4.
+Belongs here: reading and writing. Not here: what is read or written (`function.incoming`,
+`function.observed` and `function.fn`, which alone import this). Source: reference, crossplane §6.4.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from google.protobuf import struct_pb2
-
-from function.contract import names
 
 
 def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
@@ -22,92 +20,38 @@ def plain(struct: struct_pb2.Struct) -> dict[str, Any]:
     # A map's own `items` is a generator of Python's, which costs as much as what it yields.
     fields = struct.fields
     # Most values are text, and asking for it is as cheap as asking which kind it is.
-    return {key: (value := fields[key]).string_value or _other(value) for key in fields}
+    return {key: (value := fields[key]).string_value or other(value) for key in fields}
 
 
 def manifest(struct: struct_pb2.Struct) -> dict[str, Any]:
     """Return an object as plain values, without its `managedFields`, which are large."""
     fields = struct.fields
     return {
-        key: _head(fields[key].struct_value) if key == "metadata" else _other(fields[key])
+        key: _head(fields[key].struct_value) if key == "metadata" else other(fields[key])
         for key in fields
     }
 
 
 def _head(struct: struct_pb2.Struct) -> dict[str, Any]:
     fields = struct.fields
-    return {key: _other(fields[key]) for key in fields if key != "managedFields"}
-
-
-_HEAD: Final = ("annotations", "deletionTimestamp", "finalizers", "labels", "name", "namespace")
-"""What is read of the metadata of a composed object."""
-
-_STATUS: Final = ("conditions",)
-"""What is read of the status of one that is not ours."""
-
-
-def observed(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Return of an observed composed object what anybody here may read.
-
-    Its version, its times and most of its status change all the time, and decide nothing.
-    """
-    fields = struct.fields
-    return {
-        key: chosen(fields[key].struct_value, choice)
-        if (choice := _choice(struct, key))
-        else _other(fields[key])
-        for key in fields
-    }
-
-
-def fingerprint(struct: struct_pb2.Struct) -> list[bytes]:
-    """Return what `observed` reads, as bytes: equal ones read the same."""
-    parts: list[bytes] = []
-    whole = struct.fields
-    # Crossplane sends a map in any order.
-    for key in sorted(whole):
-        value = whole[key]
-        parts.append(key.encode())
-        if key not in PARTIAL or not (choice := _choice(struct, key)):
-            parts.append(value.SerializeToString(deterministic=True))
-            continue
-        fields = value.struct_value.fields
-        parts += [
-            fields[name].SerializeToString(deterministic=True) if name in fields else _MISSING
-            for name in choice
-        ]
-    return parts
-
-
-_MISSING: Final = b"\0"
-"""No Value begins so."""
-
-
-def _choice(struct: struct_pb2.Struct, key: str) -> tuple[str, ...]:
-    """Return which fields of a part are read; none: the part is read whole."""
-    if key == "metadata":
-        return _HEAD
-    if key != "status" or struct.fields[key].WhichOneof("kind") != "struct_value":
-        return ()
-    fields = struct.fields
-    ours = "kind" in fields and fields["kind"].string_value == names.RECORD_KIND
-    return () if ours else _STATUS
+    return {key: other(fields[key]) for key in fields if key != "managedFields"}
 
 
 def chosen(struct: struct_pb2.Struct, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return some fields as plain values, as far as they are there."""
     fields = struct.fields
-    return {key: _other(fields[key]) for key in keys if key in fields}
+    return {key: other(fields[key]) for key in keys if key in fields}
 
 
-def _other(value: struct_pb2.Value) -> Any:
+def other(value: struct_pb2.Value) -> Any:
+    """Return a Value as a plain one."""
     match value.WhichOneof("kind"):
         case "struct_value":
             return plain(value.struct_value)
         case "string_value":
             return value.string_value
         case "list_value":
-            return [item.string_value or _other(item) for item in value.list_value.values]
+            return [item.string_value or other(item) for item in value.list_value.values]
         case "number_value":
             number = value.number_value
             return int(number) if number.is_integer() else number
@@ -133,7 +77,7 @@ class Model(NamedTuple):
 
 NO_MODEL: Final = Model(struct_pb2.Struct(), {})
 PARTIAL: Final = ("metadata", "status")
-"""What `observed` reads in part only."""
+"""What `function.observed` reads in part only."""
 
 
 def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> None:

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import sys
-from typing import Final, NoReturn
 
 import click
 
 from function.__version__ import __version__
 from function.operating import memory_dumps
 from reconciler.adapters import process_limits
-from reconciler.adapters.postgres.migrate import MigrationError
-from reconciler.adapters.postgres.migrate import migrate as migrate_schema
-from reconciler.adapters.postgres.pool import StoreError
 from reconciler.app.work_queue import describe
 from reconciler.commands.catalog import catalog
+from reconciler.commands.events import events
+from reconciler.commands.migrate import migrate
 from reconciler.commands.openapi import openapi
+from reconciler.commands.orphans import orphans
 from reconciler.commands.render import render
+from reconciler.commands.restored import restored
+from reconciler.commands.retain import retain
+from reconciler.commands.store import EXIT_FAILED, load, refuse
+from reconciler.commands.thaw import thaw
 from reconciler.settings import Settings, SettingsError
 from reconciler.wiring import serving
-
-EXIT_FAILED: Final = 1
-EXIT_SETTINGS: Final = 2
-"""Wrong settings (kinds.md, "Settings of `broker serve`")."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +42,12 @@ def cli() -> None:
 cli.add_command(render)
 cli.add_command(catalog)
 cli.add_command(openapi)
+cli.add_command(migrate)
+cli.add_command(retain)
+cli.add_command(restored)
+cli.add_command(events)
+cli.add_command(orphans)
+cli.add_command(thaw)
 
 
 @cli.command()
@@ -51,7 +55,7 @@ def serve() -> None:
     """Reconcile records and serve nodes until stopped; settings come from the environment."""
     memory_dumps.forbid()
     process_limits.make_room_for_files()
-    settings = _settings()
+    settings = load(Settings)
     logging.basicConfig(
         level=settings.log_level.upper(),
         stream=sys.stderr,
@@ -60,36 +64,11 @@ def serve() -> None:
     try:
         asyncio.run(_serve(settings))
     except SettingsError as error:
-        _refuse(error)
+        refuse(error)
     except Exception as error:  # noqa: BLE001 - the last edge: one line, and a status
         _log.debug("serve_failed", exc_info=error)
         click.echo(f"broker: cannot serve: {describe(error)}", err=True)
         sys.exit(EXIT_FAILED)
-
-
-@cli.command()
-def migrate() -> None:
-    """Bring the schema of PLEXSPHERE_DSN up to this version; repeating it changes nothing."""
-    settings = _settings()
-    try:
-        revision = asyncio.run(migrate_schema(settings.dsn.get_secret_value()))
-    except (MigrationError, StoreError, OSError, TimeoutError) as error:
-        click.echo(f"broker: cannot migrate: {describe(error)}", err=True)
-        sys.exit(EXIT_FAILED)
-    click.echo(f"schema is at {revision}")
-
-
-def _settings() -> Settings:
-    try:
-        return Settings.load(os.environ)
-    except SettingsError as error:
-        _refuse(error)
-
-
-def _refuse(error: SettingsError) -> NoReturn:
-    for fault in error.faults:
-        click.echo(f"broker: {fault}", err=True)
-    sys.exit(EXIT_SETTINGS)
 
 
 async def _serve(settings: Settings) -> None:

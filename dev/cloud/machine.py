@@ -36,8 +36,8 @@ class Phase(StrEnum):
     DELETED = "deleted"
 
 
-class DeleteFault(StrEnum):
-    """How a deletion goes wrong on demand."""
+class Fault(StrEnum):
+    """How a creation or a deletion goes wrong on demand."""
 
     HANG = "hang"
     FAIL = "fail"
@@ -64,14 +64,14 @@ class Faults:
     """What is to go wrong, from the Machine's annotations and tags.
 
     Attributes:
-        create: The cloud refuses the machine for good.
+        create: ``FAIL``: the cloud refuses the machine for good; ``HANG``: it never comes up.
         boot: The machine runs but its document never does.
         delete: ``None``: deletion works.
     """
 
-    create: bool = False
+    create: Fault | None = None
     boot: bool = False
-    delete: DeleteFault | None = None
+    delete: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +158,11 @@ def _faults(annotations: Mapping[str, str], tags: Mapping[str, str]) -> Faults:
     def wanted(what: str) -> str:
         return annotations.get(f"{GROUP}/{what}", tags.get(f"demo-{what}", ""))
 
-    delete = wanted("delete")
-    return Faults(
-        create=wanted("create") == "fail",
-        boot=wanted("boot") == "never",
-        delete=DeleteFault(delete) if delete in {"hang", "fail"} else None,
-    )
+    def fault(what: str) -> Fault | None:
+        value = wanted(what)
+        return Fault(value) if value in set(Fault) else None
+
+    return Faults(create=fault("create"), boot=wanted("boot") == "never", delete=fault("delete"))
 
 
 def decide(machine: Machine, state: State | None, *, running: bool, now: float) -> Decision:
@@ -184,7 +183,8 @@ def decide(machine: Machine, state: State | None, *, running: bool, now: float) 
     if not machine.claimed:
         return Decision(step=Step.CLAIM, look_again_s=0.0)
     if state is None:
-        return Decision(step=Step.REFUSE if machine.faults.create else Step.CREATE, look_again_s=0)
+        refused = machine.faults.create is Fault.FAIL
+        return Decision(step=Step.REFUSE if refused else Step.CREATE, look_again_s=0)
     return _decide_life(machine, state, running=running, now=now)
 
 
@@ -192,7 +192,7 @@ def _decide_life(machine: Machine, state: State, *, running: bool, now: float) -
     match state.phase:
         case Phase.CREATING if state.due_at > now:
             return Decision(step=Step.NONE, look_again_s=state.due_at - now)
-        case Phase.CREATING:
+        case Phase.CREATING if machine.faults.create is not Fault.HANG:
             return Decision(step=Step.BOOT, look_again_s=0.0)
         case Phase.BOOTING:
             return Decision(step=Step.POWER_ON, look_again_s=0.0)
@@ -216,13 +216,11 @@ def _decide_deletion(
     return _decide_teardown(machine.faults.delete, state, running=running, now=now)
 
 
-def _decide_teardown(
-    fault: DeleteFault | None, state: State, *, running: bool, now: float
-) -> Decision:
+def _decide_teardown(fault: Fault | None, state: State, *, running: bool, now: float) -> Decision:
     match fault:
-        case DeleteFault.HANG:
+        case Fault.HANG:
             return Decision(step=Step.NONE, look_again_s=DELETE_RETRY_S)
-        case DeleteFault.FAIL:
+        case Fault.FAIL:
             return Decision(step=Step.FAIL_DELETE, look_again_s=DELETE_RETRY_S)
         case None if running:
             return Decision(step=Step.POWER_OFF, look_again_s=0.0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, unique
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from function.compose.raw import Raw
 from function.contract.conditions import Verdict
@@ -208,7 +208,7 @@ class Read:
     Attributes:
         said: Digests and texts of what it reads beside the objects that are named.
         desired: Names of the resources that earlier steps composed.
-        observed: Names of the observed resources.
+        observed: Names of the observed resources, the record last.
     """
 
     said: tuple[bytes, ...]
@@ -216,13 +216,25 @@ class Read:
     observed: tuple[str, ...] = ()
 
 
+class Digest(NamedTuple):
+    """What the composition of one node reads.
+
+    Attributes:
+        key: Of all of it but the texts.
+        texts: By type of its record's condition: the message, which is told on as it is.
+    """
+
+    key: bytes
+    texts: Mapping[str, str]
+
+
 class Memory(Protocol):
     """What is known from earlier calls."""
 
-    def digest(self, read: Read) -> bytes:
+    def digest(self, read: Read) -> Digest:
         """Return a digest of everything that is named."""
 
-    def known(self, digest: bytes, token: TokenPlaintext | None) -> Node | None:
+    def known(self, digest: Digest, token: TokenPlaintext | None) -> Node | None:
         """Return what became of a node that read the same, or None.
 
         Args:

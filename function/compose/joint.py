@@ -17,8 +17,8 @@ from function.contract import conditions
 from function.contract.conditions import ConditionType, Reason, Verdict
 
 _SOONEST: Final = (Ttl.WAITING, Ttl.REFUSED, Ttl.STEADY)
-_ALARMS: Final = frozenset({ConditionType.PROVISIONING_FAILED})
-"""Conditions of which True is the one to read."""
+_ALARM: Final = ConditionType.PROVISIONING_FAILED
+"""The condition of which True is the one to read."""
 
 
 def verdicts(outcomes: Mapping[str, Outcome]) -> tuple[Verdict, ...]:
@@ -32,11 +32,9 @@ def verdicts(outcomes: Mapping[str, Outcome]) -> tuple[Verdict, ...]:
     if len(outcomes) == 1:
         # Nobody else speaks of the same.
         return next(iter(outcomes.values())).verdicts
-    by_type: dict[ConditionType, list[tuple[str, Verdict]]] = {}
-    for name, outcome in outcomes.items():
-        for verdict in outcome.verdicts:
-            by_type.setdefault(verdict.type, []).append((name, verdict))
-    return tuple(_joined(said) for said in by_type.values())
+    # Every outcome gives the same types in one order.
+    by_type = zip(*(outcome.verdicts for outcome in outcomes.values()), strict=True)
+    return tuple(_joined([*outcomes], said) for said in by_type)
 
 
 _NOTHING: Final = "the step means no resource that is there"
@@ -93,12 +91,16 @@ def single(xr: Raw, node: Node, learnt: Mapping[bytes, Node]) -> Answer:
     )
 
 
-def _joined(said: list[tuple[str, Verdict]]) -> Verdict:
-    expected = [one for one in said if one[1].reason != Reason.NOT_EXPECTED] or said
-    name, verdict = min(expected, key=lambda one: _rank(one[1]))
-    if len(said) == 1 or _rank(verdict) == _GOOD:
+def _joined(names: list[str], said: tuple[Verdict, ...]) -> Verdict:
+    spoken = [place for place, one in enumerate(said) if one.reason != Reason.NOT_EXPECTED]
+    expected = spoken or range(len(said))
+    ranks = [_rank(said[place]) for place in expected]
+    worst = min(ranks)
+    place = expected[ranks.index(worst)]
+    name, verdict = names[place], said[place]
+    if worst == _GOOD:
         return verdict
-    alike = sum(_rank(other) != _GOOD for _, other in expected) - 1
+    alike = len(ranks) - ranks.count(_GOOD) - 1
     others = f"; {alike} more of its resources are not as they should be" if alike else ""
     message = f"{name}: {verdict.message}"[: MESSAGE_MAX - len(others)]
     return replace(verdict, message=f"{message}{others}")
@@ -110,7 +112,7 @@ _GOOD: Final = 2
 def _rank(verdict: Verdict) -> int:
     if verdict.status is None:
         return 1
-    good = verdict.status is not (verdict.type in _ALARMS)
+    good = verdict.status is not (verdict.type is _ALARM)
     return _GOOD if good else 0
 
 

@@ -12,10 +12,12 @@ Source: issue "Speed"; docs/decisions/0010.
 
 from __future__ import annotations
 
+import functools
 import json
+from typing import Final
 
 from function.compose import decorated, pipeline
-from function.compose.call import Outcome, Place, Read, Request
+from function.compose.call import Digest, Outcome, Place, Read, Request
 from function.compose.enrol_input import EnrolInput
 from function.compose.enrolled import Enrolled, retry
 from function.compose.facts import XR, Facts, Refusal, Token
@@ -23,6 +25,9 @@ from function.compose.raw import Raw, Shared
 from function.contract import names
 from function.contract.errors import ContractError
 from function.render import document, fieldpath, inject
+
+_PATHS_MAX: Final = 128
+"""Places of labels that are remembered; a step's author names them."""
 
 
 def common(request: Request, step: EnrolInput, xr: XR) -> bytes | None:
@@ -35,7 +40,7 @@ def common(request: Request, step: EnrolInput, xr: XR) -> bytes | None:
     return repr((who, labels, _bytes(request.step))).encode()
 
 
-def digest_enrolled(one: Enrolled, shared: bytes, token: Token | None) -> bytes | None:
+def digest_enrolled(one: Enrolled, shared: bytes, token: Token | None) -> Digest | None:
     """Return a digest of all that the composition of a node reads; None: it is not known.
 
     Args:
@@ -66,7 +71,7 @@ def digest_enrolled(one: Enrolled, shared: bytes, token: Token | None) -> bytes 
     return request.memory.digest(read)
 
 
-def digest_declared(request: Request, token: Token | None) -> bytes | None:
+def digest_declared(request: Request, token: Token | None) -> Digest | None:
     """Return a digest of all that is read for a `ProvisionedResource`; None: it is not known.
 
     Args:
@@ -139,11 +144,16 @@ def _like(token: Token | None) -> int | None:
 
 def _labels(xr: Raw, place: str) -> object:
     try:
-        found = fieldpath.read(xr, fieldpath.parse("labelsFrom", place))
+        found = fieldpath.read(xr, _path(place))
     except ContractError:
         return None
     # Crossplane sends a map in any order.
     return sorted(found.items()) if isinstance(found, dict) else found
+
+
+@functools.lru_cache(maxsize=_PATHS_MAX)
+def _path(place: str) -> fieldpath.Path:
+    return fieldpath.parse("labelsFrom", place)
 
 
 def _bytes(raw: Raw) -> bytes:

@@ -198,8 +198,10 @@ def _first(strong: Enrolment, weak: Enrolment) -> Enrolment:
 def _held(facts: Facts) -> bool:
     """Whether the reconciler refused the declaration or fears a substrate was lost."""
     admitted = said(facts, ConditionType.ADMITTED)
-    if admitted is not None and admitted.status == "False":
-        return True
+    return (admitted is not None and admitted.status == "False") or _lost(facts)
+
+
+def _lost(facts: Facts) -> bool:
     stalled = said(facts, ConditionType.STALLED)
     return (
         stalled is not None and stalled.status == "True" and stalled.reason == Reason.SUBSTRATE_LOST
@@ -227,7 +229,7 @@ def _enrolled(facts: Facts, chosen: Stage) -> bool:
     known = facts.status
     if facts.target is not None and facts.drain:
         return facts.target.given is None
-    if chosen not in _MAY_BE_READY or known.phase is Phase.FAILED:
+    if chosen not in _MAY_BE_READY or known.phase is Phase.FAILED or _lost(facts):
         return False
     return (
         sight.role(facts) is MeshRole.STANDALONE

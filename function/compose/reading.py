@@ -7,6 +7,7 @@ value. Not here: what an input alone reads, any decision.
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -25,6 +26,9 @@ from function.contract.shape import NameRef
 Model = TypeVar("Model", bound=BaseModel)
 Read = TypeVar("Read")
 
+_PROJECTS_MAX: Final = 1024
+"""Namespaces of which the Project is remembered."""
+
 _KEY_MAX: Final = 63
 """Longest part of a field path that is shown, in characters; keys are the user's."""
 
@@ -39,8 +43,11 @@ def xr(raw: Raw) -> XR:
         name=str(head.get("name", "")),
         namespace=namespace,
         uid=str(head.get("uid", "")),
-        project_id=names.project_id(namespace),
+        project_id=_project(namespace),
     )
+
+
+_project = functools.lru_cache(maxsize=_PROJECTS_MAX)(names.project_id)
 
 
 def record(observed: Raw | None, sought: Lookup) -> Record | None:

@@ -26,6 +26,9 @@ from function.contract.strategy import SubstrateState
 REASON_MAX: Final = 512
 """Longest reason of a failure, in characters: a sentence of a provider, not its log."""
 
+UID_MAX: Final = 253
+"""Longest uid that the contract takes, in characters; Kubernetes' have 36."""
+
 
 def manifest(facts: Facts) -> dict[str, Any] | None:
     """Return the record to compose, or None where nothing may be declared.
@@ -128,7 +131,12 @@ def _observed(facts: Facts) -> dict[str, Any]:
         "reason": "" if failed is None else f"{failed.reason}: {failed.message}"[:REASON_MAX],
     }
     stamp = sight.stamped_generation(facts)
-    return observed if stamp is None else {**observed, "bootstrapGeneration": stamp}
+    if stamp is not None:
+        observed["bootstrapGeneration"] = stamp
+    uid = metadata(seen).get("uid")
+    if isinstance(uid, str) and 0 < len(uid) <= UID_MAX:
+        observed["uid"] = uid
+    return observed
 
 
 def _unseen(facts: Facts) -> dict[str, Any]:

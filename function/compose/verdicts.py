@@ -9,6 +9,7 @@ Source: reference, crossplane §2.6; design §3.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -59,6 +60,46 @@ def verdicts(facts: Facts, judged: Judged) -> tuple[Verdict, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored(Verdict):
+    """A verdict whose message is that of a condition of the record.
+
+    Attributes:
+        source: The condition's type.
+    """
+
+    source: ConditionType
+
+
+def retold(told: tuple[Verdict, ...], texts: Mapping[str, str]) -> tuple[Verdict, ...]:
+    """Return verdicts as they are where only messages of the record's conditions changed.
+
+    Nothing else reads them, but for whether there is one.
+
+    Args:
+        told: As they were; returned where nothing changed.
+        texts: What the record's conditions say, by type; one that is missing did not change.
+    """
+    for one in told:
+        if isinstance(one, Mirrored) and texts.get(one.source, one.message) != one.message:
+            return tuple(_anew(each, texts) for each in told)
+    return told
+
+
+def _anew(verdict: Verdict, texts: Mapping[str, str]) -> Verdict:
+    if not isinstance(verdict, Mirrored):
+        return verdict
+    return _verdict(
+        Mirrored(
+            type=verdict.type,
+            status=verdict.status,
+            reason=verdict.reason,
+            message=texts.get(verdict.source, verdict.message),
+            source=verdict.source,
+        )
+    )
+
+
 def said(facts: Facts, condition_type: ConditionType) -> Said | None:
     """Return a condition that the reconciler wrote on the record."""
     return (
@@ -88,12 +129,12 @@ def _reconcilers(facts: Facts) -> Verdict:
     kind = ConditionType.ADMITTED
     mirrored = said(facts, kind)
     if mirrored is not None:
-        return _mirror(kind, mirrored)
+        return _mirror(kind, mirrored, kind)
     if facts.status.accepted is not None:
         return _true(kind, Reason.ADMITTED, "the declaration was accepted")
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and stalled.status == "True":
-        return _unknown(kind, stalled.reason, stalled.message)
+        return _mirror(kind, replace(stalled, status="Unknown"), ConditionType.STALLED)
     return _unknown(kind, Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler")
 
 
@@ -127,7 +168,7 @@ def _not_injected(facts: Facts, stage: Stage) -> Verdict:
     kind = ConditionType.BOOTSTRAP_INJECTED
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and stalled.status == "True":
-        return _false(kind, stalled.reason, stalled.message)
+        return _mirror(kind, replace(stalled, status="False"), ConditionType.STALLED)
     reason, message = _UNINJECTED.get(
         stage, (Reason.NOT_INJECTED, "the declaration is not admitted")
     )
@@ -154,7 +195,7 @@ def _registered(facts: Facts, judged: Judged) -> Verdict:
         return _false(kind, Reason.PREVIEW, "no node registers in a preview")
     mirrored = said(facts, kind)
     if mirrored is not None:
-        return _mirror(kind, mirrored)
+        return _mirror(kind, mirrored, kind)
     return _node(facts, judged)
 
 
@@ -179,9 +220,10 @@ def _failed(facts: Facts, judged: Judged) -> Verdict:
         return _true(kind, failure.reason, failure.message)
     if facts.status.phase is Phase.FAILED:
         stalled = said(facts, ConditionType.STALLED)
-        message = "" if stalled is None else stalled.message
-        fallback = "provisioning failed; raise spec.retry to start over"
-        return _true(kind, Reason.FAILED, message or fallback)
+        if stalled is not None and stalled.message:
+            failed = replace(stalled, status="True", reason=Reason.FAILED)
+            return _mirror(kind, failed, ConditionType.STALLED)
+        return _true(kind, Reason.FAILED, "provisioning failed; raise spec.retry to start over")
     return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
 
 
@@ -203,9 +245,19 @@ def _tagged(facts: Facts) -> Verdict:
     return _false(kind, Reason.LABELS_DROPPED if dropped else Reason.LABELS_ALTERED, told)
 
 
-def _mirror(kind: ConditionType, condition: Said) -> Verdict:
-    say = {"True": _true, "False": _false}.get(condition.status, _unknown)
-    return say(kind, condition.reason, condition.message)
+_STATUS: Final = {"True": True, "False": False}
+
+
+def _mirror(kind: ConditionType, condition: Said, source: ConditionType) -> Verdict:
+    return _verdict(
+        Mirrored(
+            type=kind,
+            status=_STATUS.get(condition.status),
+            reason=condition.reason,
+            message=condition.message,
+            source=source,
+        )
+    )
 
 
 def _true(kind: ConditionType, reason: str, message: str) -> Verdict:

@@ -56,9 +56,7 @@ class Declaration(Shape):
     injection_strategy: InjectionStrategy
     mesh_role: MeshRole
     provider: CloudProvider = Field(description="Provider family of the credential's cloud.")
-    cloud_credential: ObjectName | None = Field(
-        default=None, description="Name of the CloudCredential."
-    )
+    cloud_credential: ObjectName | None = Field(default=None, description="The CloudCredential.")
     parameters: Annotated[dict[str, ParameterValue], Field(max_length=64)] = Field(
         default_factory=dict, description="Parameters by name, defaults applied."
     )
@@ -87,6 +85,7 @@ class ObservedSubstrate(Shape):
     bootstrap_generation: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Generation of the token that was rendered into it."
     )
+    uid: WireText | None = Field(default=None, description="Its uid; it changes when made anew.")
 
 
 class RecordSpec(Shape):

@@ -21,7 +21,8 @@ from reconciler.domain.broker.errors import (
     RefusedError,
 )
 from reconciler.domain.broker.record_view import RecordView
-from reconciler.ports.cluster import Catalog, ManagementCluster, ProjectView
+from reconciler.ports.catalog import Catalog, ProjectView
+from reconciler.ports.cluster import ManagementCluster
 
 PROTECTED_VERBS: Final = ("get", "patch", "delete")
 """What a teardown does with substrate and siblings."""

@@ -8,6 +8,7 @@ Source: design §5 "Tokens"; docs/decisions/0004.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -32,6 +33,11 @@ _HOLD_MISSING: Final = Why(
     reason=Reason.HOLD_MISSING,
     message="No token is issued: hold and hold-children must exist with Deny bindings.",
 )
+_FROZEN: Final = Why(
+    reason=Reason.FROZEN,
+    message="No token is issued: what is seen of this management cluster is not believed just now; "
+    "the reconciler's log and /metrics name the cause.",
+)
 _PAUSE: Final = Why(
     reason=Reason.WAITING_FOR_TOKEN,
     message="The last token could not be delivered; the next one follows in half a minute.",
@@ -55,12 +61,17 @@ _WANTS_A_TOKEN: Final = frozenset({Action.MINT, Action.AWAIT_POLICIES, Action.AW
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapPorts:
-    """The collaborators of bootstrapping."""
+    """The collaborators of bootstrapping.
+
+    Attributes:
+        steady: Whether what is seen of the management cluster is believed.
+    """
 
     repository: BrokerRepository
     cluster: ManagementCluster
     tokens: TokenIssuer
     clock: Clock
+    steady: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +112,8 @@ class Bootstrap:
         if action in _WANTS_A_TOKEN:
             situation = await self._looked(situation, resource, view)
             action = decide(situation)
+        if action is Action.MINT and not self._ports.steady():
+            return Ensured(resource=resource, waiting=_FROZEN)
         if action is Action.MINT:
             return Ensured(resource=await self._mint(resource, view))
         return Ensured(resource=resource, waiting=_WAITING.get(action))
@@ -130,7 +143,7 @@ class Bootstrap:
         numbers = {resource.generation, *(one.number for one in life.generations)}
         for number in sorted(numbers - {0}):
             name = names.token_secret_name(view.name, number)
-            await self._ports.cluster.delete_token_secret(view.namespace, name)
+            await self._ports.cluster.delete_token_secret(view.namespace, name, owner=view.uid)
 
     async def _renews(self, resource: ProvisionedResource) -> bool:
         life = await self.look(resource)

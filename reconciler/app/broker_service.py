@@ -16,22 +16,25 @@ from function.contract.conditions import Reason
 from function.contract.record import SubstrateReference
 from function.contract.strategy import Phase
 from reconciler.app.admission_gate import AdmissionGate
-from reconciler.domain.broker import admission, ids, protection
+from reconciler.app.namespace_hold import NamespaceHold
+from reconciler.domain.broker import admission, audit, ids, protection, remaking
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     BrokerError,
+    LivesElsewhereError,
+    ProvisionedResourceNotFoundError,
     RefusedError,
+    StaleAggregateError,
 )
+from reconciler.domain.broker.protected_object import ProtectedObject
 from reconciler.domain.broker.record_view import RecordView
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource, ResourceKey
+from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
 from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import (
     BrokerRepository,
 )
-from reconciler.ports.cluster import (
-    Catalog,
-    ManagementCluster,
-)
+from reconciler.ports.catalog import Catalog
+from reconciler.ports.cluster import ManagementCluster
 from reconciler.ports.common import Clock, IDSource
 
 
@@ -74,12 +77,17 @@ _UNOWNED = Admission(
 
 
 class Service:
-    """The in-process application service of one management cluster."""
+    """The in-process application service of one management cluster.
+
+    Attributes:
+        namespaces: The hold on the namespaces of what it accepts.
+    """
 
     def __init__(self, ports: ServicePorts, *, cluster_id: ids.ManagementClusterID) -> None:
         self._ports = ports
         self._cluster_id = cluster_id
         self._gate = AdmissionGate(ports.catalog, ports.cluster)
+        self.namespaces = NamespaceHold(ports.repository, ports.cluster)
 
     async def provision(self, view: RecordView) -> Admission:
         """Accept a record's declaration, or say why not.
@@ -98,28 +106,35 @@ class Service:
         if existing is not None and view.controller_uid is None:
             ours = existing.record.uid == view.uid
             return Admission(resource=existing) if ours else _UNOWNED
+        if existing is not None:
+            existing = await self.adopt(existing, view)
         try:
             resource = await self._accept(view, key, existing)
         except BrokerError as error:
             reason = error.shown_reason if isinstance(error, RefusedError) else error.reason
-            if existing is not None:
-                existing = await self._adopt(existing, view)
             return Admission(resource=existing, refusal=Why(reason=reason, message=str(error)))
         retried = existing is not None and view.spec.declaration.retry > existing.accepted.retry
         return Admission(resource=resource, retried=retried)
 
-    async def settle_namespace(self, namespace: str) -> None:
-        """Make a namespace's hold and count agree with what is stored.
+    async def adopt(self, existing: ProvisionedResource, view: RecordView) -> ProvisionedResource:
+        """Remember which record speaks for an aggregate, whatever it declares.
 
-        Idempotency: recomputed from the rows each time; equal ones write nothing.
+        A cache that is behind shows a predecessor of the one that does: that one is not
+        believed, or the true one would be a stranger to its own aggregate.
+
+        Raises:
+            StaleAggregateError: The record is gone, going though it was read living, or another
+                one has its name.
+
+        Idempotency: one that it knows costs nothing.
         """
-        unfinished = await self._ports.repository.list_in_namespace(namespace)
-        await self._ports.cluster.hold_namespace(namespace, records=len(unfinished))
-
-    async def _adopt(self, existing: ProvisionedResource, view: RecordView) -> ProvisionedResource:
-        """Remember which record speaks for an aggregate, whatever it declares."""
         if existing.record == view.identity:
             return existing
+        await self._assert_stands(view)
+        if not existing.protected[0].released:
+            # A restored cluster's objects are the same machines under other uids. Of one that
+            # was let go the uid stays: a teardown tells by it that its going is no break-in.
+            existing = remaking.known_as(existing, None)
         return await self._ports.repository.update(replace(existing, record=view.identity))
 
     async def deprovision(self, resource: ProvisionedResource) -> ProvisionedResource:
@@ -139,23 +154,49 @@ class Service:
         if key is None:  # pragma: no cover - the gate has refused it
             raise AssignmentNotFoundError
         if existing is not None:
-            edited = self._edited(existing, view)
-            return await self._ports.repository.update(edited)
-        fresh = self._new(view, key, blueprint)
-        await self._hold_namespace(view.namespace)
-        try:
+            entry = audit.retry(existing, view.spec.declaration)
+            return await self._ports.repository.update(self._edited(existing, view), audit=entry)
+        # Before anything is written: what lives elsewhere is asked for again and again.
+        slug = await self._ports.repository.elsewhere_by_key(key)
+        if slug is not None:
+            raise LivesElsewhereError(slug)
+        # A process that has just taken over may see one as it was before its deletion was asked
+        # for, or one that was succeeded since; a second aggregate would come of it.
+        await self._assert_stands(view)
+        lost = await self._lost(view)
+        fresh = self._new(view, key, blueprint, lost=lost)
+        async with self.namespaces.one_more(view.namespace):
             return await self._ports.repository.create(fresh)
-        finally:
-            await self.settle_namespace(view.namespace)
 
-    async def _hold_namespace(self, namespace: str) -> None:
-        unfinished = await self._ports.repository.list_in_namespace(namespace)
-        await self._ports.cluster.hold_namespace(namespace, records=len(unfinished) + 1)
+    async def _assert_stands(self, view: RecordView) -> None:
+        if not await self._ports.cluster.record_stands(view.raw):
+            message = f"cannot accept {view.name!r}: it is not the record that was read"
+            raise StaleAggregateError(message)
+
+    async def _lost(self, view: RecordView) -> ids.ProvisionedResourceID | None:
+        """Return the id that a record with a substrate names and the store does not know.
+
+        A store that came out of a backup lost what was accepted since. Under another id the
+        function would compose another machine beside the one that is there.
+        """
+        named = view.named_resource
+        if named is None or not view.spec.observed.exists:
+            return None
+        try:
+            await self._ports.repository.get(named)
+        except ProvisionedResourceNotFoundError:
+            return named
+        return None
 
     def _new(
-        self, view: RecordView, key: ResourceKey, blueprint: BlueprintVersionSpec | None
+        self,
+        view: RecordView,
+        key: ResourceKey,
+        blueprint: BlueprintVersionSpec | None,
+        *,
+        lost: ids.ProvisionedResourceID | None,
     ) -> ProvisionedResource:
-        identity = self._ports.ids.provisioned_resource_id()
+        identity = lost or self._ports.ids.provisioned_resource_id()
         declaration = view.spec.declaration
         name = names.xr_name(identity)
         listed: Sequence[SubstrateReference] = view.spec.substrate
@@ -180,6 +221,8 @@ class Service:
             record=view.identity,
             accepted=declaration,
             protected=protection.protect(listed, xr_name=name),
+            # The Secrets of its lost generations may still be there, under their names.
+            generation=(view.spec.observed.bootstrap_generation or 0) if lost else 0,
             created_at=now,
             updated_at=now,
         )
@@ -187,12 +230,15 @@ class Service:
     def _edited(self, existing: ProvisionedResource, view: RecordView) -> ProvisionedResource:
         declared = view.spec.declaration
         retried = declared.retry > existing.accepted.retry
+        starts_over = existing.may_retry(declared)
+        # What is made anew is rendered with today's knobs; a machine that is there keeps its own.
+        forgets = starts_over and not view.spec.observed.exists
         return replace(
             existing,
-            phase=Phase.PENDING if existing.may_retry(declared) else existing.phase,
+            phase=Phase.PENDING if starts_over else existing.phase,
+            rendered_with=None if forgets else existing.rendered_with,
             recreations=0 if retried else existing.recreations,
             accepted=declared,
-            record=view.identity,
             protected=_followed(existing, view),
             updated_at=max(self._ports.clock.now(), existing.created_at),
         )

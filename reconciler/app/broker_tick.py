@@ -18,12 +18,13 @@ from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import Phase, SubstrateState
-from reconciler.app import publishing
+from reconciler.app import publishing, waiting
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
+from reconciler.app.children import Children
 from reconciler.app.credential_hold import CredentialHold
 from reconciler.app.leftovers import Leftovers
-from reconciler.app.observing import Observer
+from reconciler.app.observing import Observer, unanswered
 from reconciler.app.publishing import Publisher
 from reconciler.app.record_facts import RecordFacts, Saying
 from reconciler.app.recreation import Recreation
@@ -36,7 +37,8 @@ from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
-from reconciler.ports.cluster import Catalog, ManagementCluster
+from reconciler.ports.catalog import Catalog
+from reconciler.ports.cluster import SOMEBODY_ELSE, ManagementCluster
 from reconciler.ports.common import Clock
 
 WAITING_S: Final = 5.0
@@ -73,6 +75,7 @@ class TickPorts:
 
     Attributes:
         reachable: For how long nodes could get through to us without a break.
+        steady: Whether what is seen of the management cluster is believed.
     """
 
     repository: BrokerRepository
@@ -83,6 +86,7 @@ class TickPorts:
     holds: HoldLedger
     clock: Clock
     reachable: Callable[[], timedelta]
+    steady: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +105,18 @@ class Knobs:
 
 
 class Tick:
-    """Drives the records of one management cluster."""
+    """Drives the records of one management cluster.
+
+    Attributes:
+        credentials, namespaces: The holds on what its records share, and on where they are.
+    """
 
     def __init__(
         self, ports: TickPorts, service: Service, teardown: Teardown, *, knobs: Knobs
     ) -> None:
         self._ports = ports
         self._service = service
+        self.namespaces = service.namespaces
         self._teardown = teardown
         self._publisher = Publisher(ports.cluster, ports.clock)
         self._observer = Observer(ports.cluster)
@@ -122,9 +131,12 @@ class Tick:
                 cluster=ports.cluster,
                 tokens=ports.tokens,
                 clock=ports.clock,
+                steady=ports.steady,
             ),
             ttl=knobs.token_ttl,
         )
+        self._children = Children(ports.cluster, ports.clock)
+        self._enrolment = knobs.enrolment
         self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, knobs.enrolment)
         self._recreation = Recreation(
             RecreationPorts(
@@ -134,6 +146,7 @@ class Tick:
                 nodes=ports.nodes,
                 clock=ports.clock,
                 reachable=ports.reachable,
+                steady=ports.steady,
             ),
             self._bootstrap,
             self._publisher,
@@ -178,28 +191,40 @@ class Tick:
         view = await self._recreation.seen(resource, view)
         observation = await self._observer.look(resource, view, registered=made.registered)
         observed, lost = observation.seen, observation.lost
-        if lost and admission.retried and resource.bootstrap_token_id is not None:
-            await self._ports.nodes.deregister(resource.bootstrap_token_id)
-            return 0.0
+        if lost is not None and (admission.retried or unanswered(resource, view)):
+            return await self._start_over(resource)
+        learned, resource = observation.resource != resource, observation.resource
+        knobs = publishing.enrolment(resource, view, self._enrolment, exists=observed.exists)
         decision = next_phase(resource.machine_phase, observed)
         why = None
-        if decision.action is Action.APPLY and not lost:
+        if decision.action is Action.APPLY and lost is None:
             resource, why = await self._apply(resource, view, observed)
         born = "phase" not in view.status
         entering = decision.phase is not resource.phase
         if entering:
-            resource = await self._enter(resource, decision.phase, view)
+            resource = await self._enter(resource, decision.phase, view, knobs)
+        elif learned or (resource.rendered_with is None and observed.exists):
+            # Also a row of before revision 0040, or one that was adopted.
+            resource = await self._ports.repository.update(await self._remembering(resource, knobs))
         saying = Saying(refusal=refusal, waiting=why, made=made)
         facts = await self._facts.gather(resource, view, saying)
-        facts = replace(facts, uninjected=observed.uninjected, stall=_LOST if lost else facts.stall)
+        facts = replace(facts, uninjected=observed.uninjected, enrolment=knobs)
+        facts = facts if lost is None else replace(facts, stall=lost)
         unwritten = await self._publisher.publish(view, facts)
         if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
-        await self._leftovers.drain(resource, view)
-        blocked = why is not None or _liftable(refusal)
-        due = (WAITING_S if blocked else None, again, unwritten)
-        return min((delay for delay in due if delay is not None), default=None)
+        left = await self._leftovers.drain(resource, view)
+        blocked = WAITING_S if why is not None or _liftable(refusal) else None
+        return waiting.soonest(blocked, again, unwritten, left, made.again)
+
+    async def _start_over(self, resource: ProvisionedResource) -> float:
+        """Take a node out whose substrate was lost; what is or comes in its place goes, too."""
+        # Before the node goes: without it nothing would tell that no machine there is its own.
+        await self._recreation.begin(resource)
+        if resource.bootstrap_token_id is not None:
+            await self._ports.nodes.deregister(resource.bootstrap_token_id)
+        return 0.0
 
     async def _stand_back(self, view: RecordView, saying: Saying) -> float | None:
         """Say that a machine is being made anew; what stands beside it is looked after."""
@@ -207,25 +232,33 @@ class Tick:
         facts = await self._facts.gather(made.resource, view, saying)
         await self._publisher.publish(view, facts)
         _, again = await self._siblings.follow(made.resource, view)
-        return min((delay for delay in (made.again, again) if delay is not None), default=None)
+        return waiting.soonest(made.again, again)
 
     async def _refuse(self, view: RecordView, admission: Admission) -> float | None:
-        refusal = admission.refusal
-        final = not _liftable(refusal)
-        facts = StatusFacts(resource=None, refusal=refusal, refusal_is_final=final)
+        final = not _liftable(admission.refusal)
+        facts = StatusFacts(resource=None, refusal=admission.refusal, refusal_is_final=final)
         await self._publisher.publish(view, facts)
         return None if final else WAITING_S
 
     async def _enter(
-        self, resource: ProvisionedResource, phase: Phase, view: RecordView
+        self, resource: ProvisionedResource, phase: Phase, view: RecordView, knobs: Enrolment
     ) -> ProvisionedResource:
         if phase is Phase.ENROLLING:
             await self._bootstrap.start_window(resource)
         now = max(self._ports.clock.now(), resource.updated_at)
-        changed = resource.enter(phase, now)
+        changed = await self._remembering(resource.enter(phase, now), knobs)
         event = events.on_phase(changed, phase, failure=view.spec.observed.reason)
         entry = audit.on_phase(resource, phase)
         return await self._ports.repository.update(changed, event=event, audit=entry)
+
+    async def _remembering(
+        self, resource: ProvisionedResource, knobs: Enrolment
+    ) -> ProvisionedResource:
+        """Remember what its substrate is made of, and what its document was rendered with."""
+        if resource.phase is Phase.PENDING:
+            return resource
+        children = await self._children.of_substrate(resource)
+        return replace(resource, children=children, rendered_with=knobs)
 
     async def _apply(
         self, resource: ProvisionedResource, view: RecordView, observed: ObservedXR
@@ -255,16 +288,12 @@ class Tick:
         holder = await self._ports.cluster.provider_config_holder(manifest)
         if holder is None or holder == own:
             return None
+        if holder != SOMEBODY_ELSE:
+            # Perhaps nobody's any more, of a creation that came late; the sweep looks who needs it.
+            await self._ports.holds.remember(shared_hold.provider_config(manifest, holder))
         name = manifest["metadata"]["name"]
         message = f"ProviderConfig {name!r} belongs to credential {holder!r}."
         return Why(reason=Reason.PROVIDER_CONFIG_TAKEN, message=message)
-
-
-_LOST: Final = Why(
-    reason=Reason.SUBSTRATE_LOST,
-    message="The substrate is gone while its node is in the mesh. Raise spec.retry to take the "
-    "node out and make a new one, or delete the resource.",
-)
 
 
 def _liftable(refusal: Why | None) -> bool:

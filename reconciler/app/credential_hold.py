@@ -19,7 +19,8 @@ from reconciler.domain.broker import external_secret, shared_hold
 from reconciler.domain.broker.shared_hold import SharedHold, Use
 from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import BrokerRepository, HoldLedger
-from reconciler.ports.cluster import Catalog, ManagementCluster
+from reconciler.ports.catalog import Catalog
+from reconciler.ports.cluster import ManagementCluster, Needed
 
 SETTLE_MAX: Final = 3
 """Rounds until rows and label agree: one writes, one finds that a sibling came or went
@@ -133,16 +134,13 @@ class CredentialHold:
 
     async def _uses(self, namespace: str, held: Sequence[SharedHold]) -> list[Use]:
         uses: list[Use] = []
-        for user in await self._repository.list_in_namespace(namespace):
-            credential = user.accepted.cloud_credential
-            if credential is None:
-                continue
-            secrets = {item.name for item in held if item.credential == credential}
-            spec = self._catalog.credential(credential)
+        for user in await self._repository.credential_uses(namespace):
+            secrets = {item.name for item in held if item.credential == user.credential}
+            spec = self._catalog.credential(user.credential)
             if spec is not None:
                 secrets.add(_secret(spec))
             secrets_of = frozenset(secrets)
-            uses.append(Use(credential=credential, enrolled=user.enrolled, secrets=secrets_of))
+            uses.append(Use(credential=user.credential, enrolled=user.enrolled, secrets=secrets_of))
         return uses
 
     async def _keep(self, namespace: str, seen: _Seen) -> None:
@@ -154,19 +152,40 @@ class CredentialHold:
                 await self._cluster.hold_credentials(namespace, item.name, held=True)
 
     async def _let_go(self, hold: SharedHold) -> None:
-        if hold.is_secret:
-            await self._cluster.hold_credentials(hold.namespace, hold.name, held=False)
-        elif await self._cluster.provider_config_holder(hold.manifest) == hold.credential:
-            await self._delete(hold)
-        await self._holds.forget(hold)
+        """Let go of what nobody needs.
 
-    async def _delete(self, config: SharedHold) -> None:
+        It is marked first: who needs it from then on takes the mark off, and who did before
+        is among the rows.
+        """
+        marked = await self._holds.loosen(hold)
+        if marked is None:
+            return
+
+        async def needed() -> bool:
+            held = await self._holds.list_in_namespace(hold.namespace)
+            return shared_hold.needed(hold, await self._uses(hold.namespace, held))
+
+        if hold.is_secret:
+            await self._cluster.hold_credentials(
+                hold.namespace, hold.name, held=False, needed=needed
+            )
+        elif await self._cluster.provider_config_holder(hold.manifest) == hold.credential:
+            await self._delete(hold, needed)
+        if await needed():
+            await self._holds.remember(hold)
+        else:
+            await self._holds.forget(marked)
+
+    async def _delete(self, config: SharedHold, needed: Needed) -> None:
         referred = await self._cluster.provider_config_secret(config.manifest)
         if referred is not None:
             secret = shared_hold.secret(config.namespace, referred, config.credential)
             await self._holds.remember(secret)
         await self._cluster.delete_provider_config(
-            api_version=config.api_version, namespace=config.namespace, name=config.name
+            api_version=config.api_version,
+            namespace=config.namespace,
+            name=config.name,
+            needed=needed,
         )
 
 

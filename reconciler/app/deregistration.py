@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
+from function.contract import names
 from function.contract.conditions import ConditionType, Reason, find
 from function.contract.strategy import Phase
 from reconciler.app.teardown_report import MESH_FAILURES, TeardownReport
@@ -38,7 +40,30 @@ LAST_TRY_S: Final = 10.0
 """How long each last try may take: one statement's limit; the machine is gone by then and a
 person waits for the record."""
 
+_WAY_OUT: Final = (
+    "It has failed for longer than it may and is tried on. Mend the cause, or give the node up: "
+    f"break-glass annotates this record with {names.ANNOTATION_FORCE_RELEASE}."
+)
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """Until when token and node should be out.
+
+    Attributes:
+        clock: Tells the time.
+        after: How long it may take from the deletion request on.
+    """
+
+    clock: Clock
+    after: timedelta
+
+    def is_over(self, resource: ProvisionedResource) -> bool:
+        """Tell whether an aggregate's deletion was requested longer ago than that."""
+        since = resource.deletion_requested_at
+        return since is not None and self.clock.now() - since > self.after
 
 
 class Deregistration:
@@ -49,13 +74,13 @@ class Deregistration:
         repository: BrokerRepository,
         tokens: TokenIssuer,
         nodes: NodeDeregistrar,
-        clock: Clock,
+        deadline: Deadline,
         report: TeardownReport,
     ) -> None:
         self._repository = repository
         self._tokens = tokens
         self._nodes = nodes
-        self._clock = clock
+        self._deadline = deadline
         self._report = report
 
     async def revoke(
@@ -85,8 +110,9 @@ class Deregistration:
             refusal="The identity store refused to revoke the bootstrap token",
             silence="The bootstrap token is not revoked: its store could not be reached",
         )
-        failed = Why(reason=TokenRevocationFailedError.reason, message=message)
-        await self._report.publish(resource, view, failed)
+        await self._tell(
+            resource, view, Why(reason=Reason.TOKEN_REVOCATION_FAILED, message=message)
+        )
         raise TokenRevocationFailedError(message) from failure
 
     async def honour(
@@ -107,7 +133,7 @@ class Deregistration:
         if resource.force_released_at is None:
             if not stuck and not await self.registered(resource):
                 return resource
-            now = max(self._clock.now(), resource.updated_at)
+            now = max(self._deadline.clock.now(), resource.updated_at)
             given_up = replace(resource, force_released_at=now, updated_at=now)
             resource = await self._repository.update(given_up, audit=audit.force_release(wish))
         told = find(view.status, ConditionType.NODE_REGISTERED)
@@ -153,7 +179,7 @@ class Deregistration:
                 silence="The mesh could not be reached",
             )
             failed = Why(reason=Reason.DEREGISTRATION_FAILED, message=message)
-            await self._report.publish(resource, view, failed)
+            await self._tell(resource, view, failed)
             raise NodeDeregistrationFailedError(message) from error
         if view is not None:
             await self._report.publisher.deregistered_event(view, resource)
@@ -172,6 +198,16 @@ class Deregistration:
             return
         await _last(resource, "token_left_live", self._tokens.revoke(resource.id))
         await _last(resource, "node_left_in_mesh", self._take_out(token))
+
+    async def _tell(
+        self, resource: ProvisionedResource, view: RecordView | None, failed: Why
+    ) -> None:
+        """Say what failed; past the deadline it takes a person, though it is tried on."""
+        overdue = self._deadline.is_over(resource)
+        if overdue:
+            message = f"{failed.message} {_WAY_OUT}"
+            failed = Why(reason=Reason.DEREGISTRATION_OVERDUE, message=message)
+        await self._report.publish(resource, view, failed, stalled=overdue)
 
     async def _take_out(self, token: ids.BootstrapTokenID) -> None:
         if await self._nodes.find_node(token) is not None:

@@ -1,55 +1,54 @@
 """What drives one management cluster: changes in, ticks out, a sweep as the safety net.
 
-Belongs here: turning keys into ticks and listing what must be looked at. Not here: what a
-tick does. One bad object never stops the others: the queue isolates it.
+Belongs here: turning changes into keys and keys into ticks. Not here: what a tick does, what
+a sweep looks at (`sweep`), and when nothing is believed (`steadiness`). One bad object never
+stops the others: the queue isolates it.
 Source: seed 000 "Operational model" (boot sweep, steady-state ticker); design §5.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
-from function.contract.conditions import ConditionType, is_true
+from function.contract.conditions import ConditionType, Reason, find, is_true
 from reconciler.app.broker_tick import Tick
-from reconciler.app.project_tick import ProjectTick
-from reconciler.app.teardown import Teardown
-from reconciler.app.work_queue import (
+from reconciler.app.fair_queue import Rank
+from reconciler.app.keys import (
     AggregateKey,
     CredentialKey,
     Key,
+    NamespaceKey,
     ProjectKey,
     RecordKey,
     SiblingsKey,
-    WorkQueue,
-    describe,
 )
+from reconciler.app.local_view import LocalView
+from reconciler.app.project_tick import ProjectTick
+from reconciler.app.refused_records import RefusedRecords
+from reconciler.app.sweep import IN_TURN, Sweep, breathe
+from reconciler.app.teardown import Teardown
+from reconciler.app.ticker import Ticker
+from reconciler.app.vanished import SECOND_LOOK_S
+from reconciler.app.work_queue import WorkQueue
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.steadiness import Cause
 from reconciler.ports.broker import BrokerRepository
+from reconciler.ports.state import DriverState, Worked
 
-_log = logging.getLogger(__name__)
-
-VANISHED_MAX = 3
-"""Records that may be gone at once without a deletion; more freeze what is without one."""
-
-WORKERS = 16
+WORKERS: Final = 16
 """Ticks at once: each waits on Postgres or the API server most of its time."""
 
-View = Mapping[tuple[str, str], dict[str, Any]]
+WATCHFUL_S: Final = 5.0
+"""How often the evidence is judged and Postgres asked for a person's word: one short query."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalView:
-    """The cached objects of one cluster, by namespace and name."""
-
-    records: Callable[[], View]
-    projects: Callable[[], View]
+THAW_LASTS: Final = timedelta(minutes=10)
+"""How long a person's word counts: time to work off what vanished, not a licence."""
 
 
 class Driver:
@@ -71,82 +70,124 @@ class Driver:
         self._tick = tick
         self._teardown = teardown
         self._project_tick = project_tick
+        self.steadiness = view.steadiness
         self.queue = WorkQueue(self._work, workers=WORKERS)
-        self._faults: dict[str, str] = {}
-        self._frozen = False
+        self.sweep = Sweep(view, repository, cluster_id)
+        self._ticker = Ticker()
+        self._refused = RefusedRecords(partial(self.queue.add, rank=Rank.ROUTINE))
+        self._lost: dict[RecordKey, bool] = {}
+        self._turn, self._frozen = 0, False
 
     def changed(self, kind: str, key: tuple[str, str]) -> None:
         """Hear of a change in a cache; what it may unblock is looked at again."""
         match kind:
             case "provisioningrecords":
-                self.queue.add(RecordKey(namespace=key[0], name=key[1]))
+                self._record_changed(RecordKey(namespace=key[0], name=key[1]))
             case "projects":
                 self.queue.add(ProjectKey(name=key[1]))
-                self._unadmitted()
+                self._refused.ask_again()
             case "domains":
                 for _, name in self._view.projects():
                     self.queue.add(ProjectKey(name=name))
             case _:
-                self._unadmitted()
+                self._refused.ask_again()
 
     @property
     def sweep_fault(self) -> str | None:
         """What the last sweeps died of, in one line; None when each ended well."""
-        return "; ".join(self._faults.values()) or None
+        return self._ticker.fault
+
+    @property
+    def state(self) -> DriverState:
+        """What there is to say of this driver just now."""
+        mode = self.steadiness.mode
+        return DriverState(
+            worked={
+                which: Worked(runs=tally.runs, seconds=tally.seconds)
+                for which, tally in self.queue.tallies.items()
+            },
+            waiting=self.queue.depth,
+            failing=self.queue.failing,
+            aggregates=self.steadiness.aggregates,
+            settled=self.sweep.settled,
+            vanished=len(self.steadiness.vanished),
+            causes=mode.causes if mode.frozen else frozenset(),
+        )
 
     def registered(self, resource_id: ids.ProvisionedResourceID) -> None:
         """Hear that a node registered for an aggregate."""
-        self.queue.add(AggregateKey(id=str(resource_id)))
+        self.queue.add(AggregateKey(id=str(resource_id)), rank=Rank.URGENT)
 
-    async def sweep_projects(self) -> int:
-        """Ask for every Project once.
+    async def sweep_projects(self, *, gently: bool = False) -> int:
+        """Ask for the next Projects in turn, all of them in some sweeps.
 
-        Returns:
-            How many keys were asked for.
-        """
-        keys = [ProjectKey(name=name) for _, name in self._view.projects()]
-        for key in keys:
-            self.queue.add(key)
-        return len(keys)
-
-    async def sweep_records(self) -> int:
-        """Ask for every record, vanished aggregate, credential that is held, and loose sibling.
+        Args:
+            gently: Leave most of the time to what changed.
 
         Returns:
             How many keys were asked for.
         """
-        records = self._view.records()
-        keys: list[Key] = [RecordKey(namespace=namespace, name=name) for namespace, name in records]
-        unfinished = [
-            resource
-            for resource in await self._repository.list_unfinished()
-            if resource.management_cluster_id == self._cluster_id
-        ]
-        vanished = [resource for resource in unfinished if not _has_record(records, resource)]
-        keys += _credentials(unfinished, loose=await self._tick.credentials.loose())
-        keys += [AggregateKey(id=str(resource.id)) for resource in vanished]
-        keys += [SiblingsKey(id=str(resource.id)) for resource in await self._unsettled()]
-        self._brake(vanished)
-        for key in keys:
-            self.queue.add(key)
-        return len(keys)
+        names = sorted(name for _, name in self._view.projects())
+        # What is new or not Ready comes by itself; at the start nothing is known yet.
+        size = len(names) if self._turn == 0 else IN_TURN
+        start = self._turn if self._turn < len(names) else 0
+        self._turn = start + size
+        due = [ProjectKey(name=name) for name in names[start : start + size]]
+        return await self._hand_out(due, gently=gently)
+
+    async def sweep_records(self, *, gently: bool = False) -> int:
+        """Ask for what changed unnoticed, what vanished, and what is held for nobody.
+
+        Args:
+            gently: Leave most of the time to what changed.
+
+        Returns:
+            How many keys were asked for.
+        """
+        loose = await self._tick.credentials.loose()
+        # All of it is read before anything is waited for: what was seen is compared at one time.
+        due = [key async for key in self.sweep.keys(loose=loose)]
+        return await self._hand_out(due, gently=gently)
+
+    async def _hand_out(self, due: Sequence[Key], *, gently: bool) -> int:
+        for asked, key in enumerate(due, start=1):
+            self._ask(key, Rank.ROUTINE if gently else Rank.CHANGED)
+            await breathe(asked, of=len(due), gently=gently)
+        return len(due)
 
     async def run(self, *, broker_interval: timedelta, fleet_interval: timedelta) -> None:
         """Work and sweep until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.queue.run())
-            group.create_task(self._ticker(self.sweep_records, broker_interval))
-            group.create_task(self._ticker(self.sweep_projects, fleet_interval))
+            for name, look, interval in (
+                ("sweep_records", partial(self.sweep_records, gently=True), broker_interval),
+                ("sweep_projects", partial(self.sweep_projects, gently=True), fleet_interval),
+                ("watch", self.watch, timedelta(seconds=WATCHFUL_S)),
+            ):
+                group.create_task(self._ticker.run(name, look, interval))
 
-    async def _ticker(self, sweep: Callable[[], Awaitable[int]], interval: timedelta) -> None:
-        while True:
-            await asyncio.sleep(interval.total_seconds())
-            try:
-                await sweep()
-                self._faults.pop(sweep.__name__, None)
-            except Exception as error:  # noqa: BLE001 - the next sweep tries again
-                self._faults[sweep.__name__] = describe(error)
-                _log.warning("sweep_failed sweep=%s error=%s", sweep.__name__, describe(error))
+    async def watch(self) -> None:
+        """Ask for what is uncounted, judge the evidence, let a person's word count.
+
+        Raises:
+            StoreUnavailableError: Postgres does not answer, which is evidence, too.
+        """
+        for namespace in sorted(self._tick.namespaces.uncounted):
+            self.queue.add(NamespaceKey(namespace=namespace))
+        try:
+            accepted = await self._repository.thawed(self._cluster_id, within=THAW_LASTS)
+        except Exception:
+            self.steadiness.stored(well=False)
+            self.steadiness.judge()
+            raise
+        self.steadiness.stored(well=True)
+        self.steadiness.accept(wanted=accepted)
+        before, self._frozen = self._frozen, self.steadiness.judge()
+        mode = self.steadiness.mode
+        if Cause.RECORDS_VANISHED in mode.causes and mode.calm_since is None:
+            self._view.list_anew()
+        if before and not self._frozen:
+            await self.sweep_records()
 
     async def _work(self, key: Key) -> float | None:
         match key:
@@ -158,72 +199,101 @@ class Driver:
             case AggregateKey():
                 return await self._aggregate(key)
             case SiblingsKey():
-                return await self._teardown.part(ids.ProvisionedResourceID(UUID(key.id)))
+                gone = await self._ours(key)
+                return None if gone is None else await self._teardown.part(gone.id)
             case CredentialKey():
                 await self._tick.credentials.settle(key.namespace, key.credential)
-                return None
+            case NamespaceKey():
+                await self._tick.namespaces.settle(key.namespace)
+        return None
 
     async def _record(self, key: RecordKey) -> float | None:
         raw = self._view.records().get((key.namespace, key.name))
         if raw is not None:
-            return await self._tick.run(raw)
-        for resource in await self._repository.list_in_namespace(key.namespace):
-            if resource.record.name == key.name:
-                self.queue.add(AggregateKey(id=str(resource.id)))
-        for resource in await self._unsettled():
-            if resource.record.name == key.name and resource.key.namespace == key.namespace:
-                self.queue.add(SiblingsKey(id=str(resource.id)))
+            self._read(key, raw)
+            again = await self._tick.run(raw)
+            self.sweep.worked_off(key, resting=again is None)
+            return again
+        where = {"namespace": key.namespace, "record": key.name}
+        for seen in await self._repository.sightings_of(self._cluster_id, **where):
+            self._ask(AggregateKey(id=str(seen.id), namespace=key.namespace))
+        for each in await self._repository.unsettled(self._cluster_id, **where):
+            self._ask(SiblingsKey(id=str(each), namespace=key.namespace))
         return None
 
-    async def _unsettled(self) -> list[ProvisionedResource]:
-        return [
-            resource
-            for resource in await self._repository.list_unsettled()
-            if resource.management_cluster_id == self._cluster_id
-        ]
-
-    def _brake(self, vanished: Sequence[ProvisionedResource]) -> None:
-        """Freeze when records vanished in numbers: that is a lost cluster, not a deletion."""
-        unasked = [item for item in vanished if item.deletion_requested_at is None]
-        frozen = len(unasked) > VANISHED_MAX
-        if frozen and not self._frozen:
-            _log.error("frozen vanished=%d: records are gone that nobody deleted", len(unasked))
-        self._frozen = frozen
+    async def _ours(self, key: AggregateKey | SiblingsKey) -> ProvisionedResource | None:
+        """Return an aggregate; None when it is another cluster's, whose nodes ring here, too."""
+        resource = await self._repository.get(ids.ProvisionedResourceID(UUID(key.id)))
+        return resource if resource.management_cluster_id == self._cluster_id else None
 
     async def _aggregate(self, key: AggregateKey) -> float | None:
-        resource = await self._repository.get(ids.ProvisionedResourceID(UUID(key.id)))
-        if _has_record(self._view.records(), resource):
-            where = resource.key
-            self.queue.add(RecordKey(namespace=where.namespace, name=resource.record.name))
+        resource = await self._ours(key)
+        if resource is None:
             return None
-        if self._frozen and resource.deletion_requested_at is None:
+        if self._view.has_record(resource):
+            self.steadiness.vanished.explained(resource.id)
+            record = RecordKey(namespace=resource.key.namespace, name=resource.record.name)
+            self._ask(record, rank=Rank.URGENT)
             return None
-        return await self._teardown.run_vanished(resource)
+        if resource.deletion_requested_at is not None:
+            self.steadiness.vanished.explained(resource.id)
+            return await self._teardown.run_vanished(resource)
+        return await self._unasked(resource)
 
-    def _unadmitted(self) -> None:
-        for (namespace, name), raw in self._view.records().items():
-            if not is_true(raw.get("status") or {}, ConditionType.ADMITTED):
-                self.queue.add(RecordKey(namespace=namespace, name=name))
+    async def _unasked(self, resource: ProvisionedResource) -> float | None:
+        """Believe that a record is gone, or wait; the sweep comes back to it after a freeze."""
+        wait_s = self.steadiness.vanished.missed(resource.id)
+        if self.steadiness.judge():
+            return None
+        if wait_s > 0:
+            return wait_s
+        exists = self._view.record_exists
+        if exists is not None and await exists(resource.key.namespace, resource.record.name):
+            if self.steadiness.vanished.contradicted(resource.id):
+                self.steadiness.doubted(Cause.CACHE_STALE)
+                self._view.list_anew()
+            return SECOND_LOOK_S
+        again = await self._teardown.run_vanished(resource)
+        now = await self._repository.get(resource.id)
+        if now.deletion_requested_at is not None:
+            self.steadiness.gave_up(resource.id)
+        return again
+
+    def _record_changed(self, key: RecordKey) -> None:
+        raw = self._view.records().get((key.namespace, key.name))
+        if raw is None:
+            self._refused.discard(key)
+            self._lost.pop(key, None)
+            self.queue.add(key, rank=Rank.URGENT)
+            return
+        self._read(key, raw)
+        self._ask(key, raw=raw)
+
+    def _read(self, key: RecordKey, raw: dict[str, Any]) -> None:
+        """Note what is asked of all records at once."""
+        status = raw.get("status") or {}
+        if is_true(status, ConditionType.ADMITTED):
+            self._refused.discard(key)
+        else:
+            self._refused.add(key)
+        stalled = find(status, ConditionType.STALLED)
+        lost = stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
+        # What was lost before this process came is no sign of what happens now.
+        if lost and self._lost.get(key) is False:
+            self.steadiness.lost()
+        self._lost[key] = lost
+
+    def _ask(self, key: Key, rank: Rank = Rank.CHANGED, raw: dict[str, Any] | None = None) -> None:
+        if isinstance(key, RecordKey) and raw is None:
+            raw = self._view.records().get((key.namespace, key.name))
+        going = raw is not None and "deletionTimestamp" in raw["metadata"]
+        news = None if raw is None else _news(raw)
+        self.queue.add(key, news=news, rank=Rank.URGENT if going else rank)
 
 
-def _credentials(
-    unfinished: Sequence[ProvisionedResource], *, loose: Sequence[tuple[str, str]]
-) -> set[CredentialKey]:
-    """Name each credential in use once: its Secret may have come, or lost its hold.
-
-    And each that nobody uses any more while something of it is still held.
-    """
-    used = {
-        (resource.key.namespace, resource.accepted.cloud_credential)
-        for resource in unfinished
-        if resource.accepted.cloud_credential is not None
-    }
-    return {
-        CredentialKey(namespace=namespace, credential=credential)
-        for namespace, credential in used.union(loose)
-    }
-
-
-def _has_record(records: View, resource: ProvisionedResource) -> bool:
-    """Tell whether a record of its name is there, its own or a successor to be adopted."""
-    return (resource.key.namespace, resource.record.name) in records
+def _news(raw: dict[str, Any]) -> Hashable:
+    """Return what somebody else wrote of a record: its status, which is ours, is no news."""
+    metadata = raw["metadata"]
+    annotations = tuple(sorted((metadata.get("annotations") or {}).items()))
+    going = "deletionTimestamp" in metadata
+    return hash((metadata["uid"], metadata.get("generation"), going, annotations))

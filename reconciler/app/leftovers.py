@@ -21,6 +21,9 @@ SETTLED_S: Final = waiting.PIPELINE_S
 """How long an XR must be at rest before what it leaves out counts as left out: a step may
 compose one member after the other, and the longest run may have begun before."""
 
+LOOK_S: Final = 30.0
+"""How soon it is asked again whether an XR came to rest, or leaves it out: no watch tells."""
+
 
 class Leftovers:
     """Drains what an XR applied again composes no more."""
@@ -29,30 +32,38 @@ class Leftovers:
         self._cluster = cluster
         self._clock = clock
 
-    async def drain(self, resource: ProvisionedResource, view: RecordView) -> None:
+    async def drain(self, resource: ProvisionedResource, view: RecordView) -> float | None:
         """Delete a record that is left over, so that its node is taken down in order.
 
         It is left over when its XR, of the same name, lives and is at rest, and controls
         neither it nor its substrate. The XR is read first: whatever it composes was taken
         over before it came to rest.
 
+        Returns:
+            Seconds after which to come back; None when a change will come by itself.
+
         Idempotency: one that was taken over meanwhile stays, one that terminates is no news.
         """
         if not resource.enrolled or view.controller_uid is not None or view.terminating:
-            return
+            return None
         anybody = resource.accepted.xr.model_copy(update={"uid": ""})
         try:
             xr = await self._cluster.get_xr_facts(anybody, view.namespace)
-            if not self._at_rest(xr):
-                return
+            wait_s = self._until_settled_s(xr)
+            if wait_s is not None:
+                return wait_s
             live = await self._cluster.get_object(resource.protected[0].reference, view.namespace)
         except KindNotServedError:
-            return
-        if live is None or live.controller is None:
-            await self._cluster.delete_loose_record(view.raw)
+            return LOOK_S
+        if live is not None and live.controller is not None:
+            return LOOK_S
+        await self._cluster.delete_loose_record(view.raw)
+        return None
 
-    def _at_rest(self, xr: XRFacts) -> bool:
+    def _until_settled_s(self, xr: XRFacts) -> float | None:
+        """Return when an XR will have been at rest for long enough; None once it has."""
         alive = xr.exists and not xr.terminating and not xr.paused
         if not alive or xr.settled_at is None:
-            return False
-        return (self._clock.now() - xr.settled_at).total_seconds() > SETTLED_S
+            return LOOK_S
+        left_s = SETTLED_S - (self._clock.now() - xr.settled_at).total_seconds()
+        return left_s if left_s > 0 else None

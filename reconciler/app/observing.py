@@ -1,27 +1,40 @@
 """What a converging tick sees of an aggregate: the facts its phase is decided from.
 
 Belongs here: gathering them, from the record first and by a live GET where it does not
-tell. Not here: the decision (`domain.broker.phase`) and its effects (`broker_tick`).
+tell, or tells of another object than the one that is remembered. Not here: the decisions
+(`domain.broker.phase`, `domain.broker.sameness`) and their effects (`broker_tick`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from function.contract.conditions import ConditionType, Reason, find
 from function.contract.strategy import Phase
+from reconciler.app import served
+from reconciler.domain.broker import remaking, sameness
 from reconciler.domain.broker.phase import ObservedXR
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.cluster import ManagementCluster
+from reconciler.domain.broker.sameness import Identity, Verdict
+from reconciler.domain.broker.verdicts import Why
+from reconciler.ports.cluster import KindNotServedError, ManagementCluster, NotAllowedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The facts, and whether a substrate was lost under a live node."""
+    """The facts of one tick.
 
+    Attributes:
+        resource: The aggregate, with the uid that is to be remembered; not stored yet.
+        seen: What its phase is decided from.
+        lost: That its substrate was lost under a live node; None while it was not.
+    """
+
+    resource: ProvisionedResource
     seen: ObservedXR
-    lost: bool
+    lost: Why | None
 
 
 class Observer:
@@ -33,35 +46,85 @@ class Observer:
     async def look(
         self, resource: ProvisionedResource, view: RecordView, *, registered: bool
     ) -> Observation:
-        """Return the facts of one tick.
+        """Return the facts of one tick; `registered` says whether its node is in the mesh.
 
         What the function did not see is looked up once it was there: the first run of an
-        XR applied again sees nothing, and a node's substrate may be gone for good.
+        XR applied again sees nothing, and a node's substrate may be gone for good. That a node
+        registered says so too, whatever of the loss was stored before a crash.
 
-        Args:
-            resource: The aggregate.
-            view: Its record.
-            registered: Whether its node is in the mesh.
+        Raises:
+            KindNotServedError: What the record does not show is of a kind that no version serves.
+            NotAllowedError: It may not be read. Of what the record does show, neither is raised.
         """
         seen = view.spec.observed
-        exists, ready, lost = seen.exists, seen.ready, False
-        if not seen.exists and resource.phase is not Phase.PENDING:
-            reference = resource.protected[0].reference
-            live = await self._cluster.get_object(reference, view.namespace)
-            exists = live is not None
+        exists, ready = seen.exists, seen.ready
+        identity = Identity(registered=registered, known=resource.protected[0].uid, shown=seen.uid)
+        if not exists and (registered or resource.phase is not Phase.PENDING):
+            identity = await self._looked(resource, identity)
+            exists = identity.live is not None
             ready = exists and resource.phase in (Phase.ENROLLING, Phase.READY)
-            lost = not exists
+        verdict = sameness.judge(identity)
+        if verdict is Verdict.LOOK:
+            verdict = await self._judged(resource, identity)
+        exists = exists and verdict not in _LOST
         observed = ObservedXR(
             exists=exists,
-            ready=ready,
-            failed=seen.failed,
+            ready=exists and ready,
+            # Another one's failure says nothing of the machine that its node came from.
+            failed=seen.failed and verdict not in _LOST,
             node_registered=registered or not resource.node_expected,
             uninjected=resource.uninjected(seen, exists=exists),
         )
-        lost = registered and not exists and (lost or _was_lost(view))
-        return Observation(seen=observed, lost=lost)
+        return Observation(
+            resource=_knowing(resource, verdict, seen.uid),
+            seen=observed,
+            lost=_said(verdict) if registered and not exists else None,
+        )
+
+    async def _judged(self, resource: ProvisionedResource, identity: Identity) -> Verdict:
+        try:
+            return sameness.judge(await self._looked(resource, identity))
+        except (KindNotServedError, NotAllowedError):
+            # The record says that it is there, and nobody can say that it is another one.
+            return Verdict.LEAVE
+
+    async def _looked(self, resource: ProvisionedResource, identity: Identity) -> Identity:
+        reference = resource.protected[0].reference
+        live = await served.read(self._cluster, reference, resource.key.namespace)
+        return replace(identity, looked=True, live=None if live is None else live.uid)
 
 
-def _was_lost(view: RecordView) -> bool:
+def unanswered(resource: ProvisionedResource, view: RecordView) -> bool:
+    """Tell whether a raised retry was accepted of a loss, and no status was written since.
+
+    Its acceptance is stored before anything comes of it, and a crash between the two must not
+    use it up. Taking the node out publishes nothing, so the status tells.
+    """
     stalled = find(view.status, ConditionType.STALLED)
-    return stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
+    told = stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
+    published = view.status.get("accepted") or {}
+    return told and published.get("retry", 0) < resource.accepted.retry
+
+
+_LOST: Final = frozenset({Verdict.OTHER, Verdict.GONE})
+
+
+def _knowing(
+    resource: ProvisionedResource, verdict: Verdict, shown: str | None
+) -> ProvisionedResource:
+    if verdict is Verdict.REMEMBER:
+        return remaking.known_as(resource, shown)
+    if verdict is Verdict.FORGET:
+        return remaking.known_as(resource, None)
+    return resource
+
+
+def _said(verdict: Verdict) -> Why:
+    what = (
+        "Another substrate was made under the name of the one that its node came from, and no "
+        "node is on it."
+        if verdict is Verdict.OTHER
+        else "The substrate is gone while its node is in the mesh."
+    )
+    message = f"{what} Raise spec.retry to take the node out and make a new one, or delete it."
+    return Why(reason=Reason.SUBSTRATE_LOST, message=message)

@@ -61,6 +61,7 @@ class ProjectTick:
         """
         metadata = raw["metadata"]
         if "deletionTimestamp" in metadata:
+            await self._settle_known(raw)
             return None
         try:
             return await self._place(raw)
@@ -72,7 +73,17 @@ class ProjectTick:
                 now=self._clock.now(),
             )
             await self._write(raw, rendered)
+            await self._settle_known(raw)
             return REFUSED_S
+
+    async def _settle_known(self, raw: dict[str, Any]) -> None:
+        """Count what is in the namespace that it was given before."""
+        status = raw.get("status") or {}
+        namespace = str(status.get("namespace", ""))
+        # Whoever may write a Project's status must not reach any other object by it.
+        identity = names.project_id(namespace)
+        if identity is not None and str(identity) == status.get("id"):
+            await self._settle(names.project_namespace(identity))
 
     async def _place(self, raw: dict[str, Any]) -> float | None:
         metadata = raw["metadata"]

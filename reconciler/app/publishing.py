@@ -10,7 +10,7 @@ import logging
 from typing import Any, Final
 
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
-from function.contract.conditions import Reason
+from function.contract.conditions import ConditionType, Reason, find
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment, Node
 from function.contract.strategy import Phase
@@ -21,10 +21,8 @@ from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import (
     RegisteredNode,
 )
-from reconciler.ports.cluster import (
-    Catalog,
-    ManagementCluster,
-)
+from reconciler.ports.catalog import Catalog
+from reconciler.ports.cluster import ManagementCluster
 from reconciler.ports.common import Clock
 
 PATIENCE_S: Final = 5.0
@@ -74,6 +72,31 @@ class Publisher:
         if rendered["conditions"] != previous.get("conditions"):
             await self._cluster.write_status(raw, {**previous, **rendered})
 
+    async def overdue(self, raw: dict[str, Any], why: Why | None) -> None:
+        """Say on a record whose spec cannot be read that its teardown takes a person.
+
+        Its other conditions stay as they were: they are rendered from what cannot be read.
+
+        Args:
+            raw: The record.
+            why: What fails for too long; None takes back what was said of it.
+
+        Idempotency: equal conditions are not written.
+        """
+        previous = raw.get("status") or {}
+        stalled = find(previous, ConditionType.STALLED)
+        if why is None and (stalled is None or stalled.reason != Reason.DEREGISTRATION_OVERDUE):
+            return
+        generation = int(raw["metadata"].get("generation", 0))
+        facts = StatusFacts(resource=None, stall=why)
+        rendered = status.render(previous, facts, generation=generation, now=self._clock.now())
+        fresh = {item["type"]: item for item in rendered["conditions"] if item["type"] in _OF_STALL}
+        kept = previous.get("conditions") or []
+        merged = {**{item["type"]: item for item in kept}, **fresh}
+        document = {**previous, "conditions": list(merged.values())}
+        if document != previous:
+            await self._cluster.write_status(raw, document)
+
     async def phase_event(
         self, view: RecordView, resource: ProvisionedResource, *, failure: str = ""
     ) -> None:
@@ -119,6 +142,7 @@ class Publisher:
             _log.warning("event_lost reason=%s error=%s", reason, type(error).__name__)
 
 
+_OF_STALL = frozenset({ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED})
 _AT_REST = frozenset({Phase.READY.value, Phase.FAILED.value, None})
 
 
@@ -148,16 +172,27 @@ def node(registered: RegisteredNode) -> Node:
     return Node(id=str(registered.id), mesh_ip=registered.mesh_ip, registered_at=at)
 
 
-def enrolment(view: RecordView, current: Enrolment) -> Enrolment:
+def enrolment(
+    resource: ProvisionedResource, view: RecordView, current: Enrolment, *, exists: bool = False
+) -> Enrolment:
     """Return the knobs to publish: what a record was rendered with stays.
 
     A changed base URL or image reaches new nodes only; a document under a running machine
-    never changes.
+    never changes. The aggregate remembers it, as a record that was restored has no status.
+
+    Args:
+        resource: The aggregate.
+        view: Its record.
+        current: What the process is set to.
+        exists: A live look found its substrate, which the first run of an XR that was applied
+            again does not show.
     """
-    published = view.status.get("enrolment")
-    if published is None or not view.spec.observed.exists:
+    if not (exists or view.spec.observed.exists):
         return current
-    return Enrolment.model_validate(published)
+    if resource.rendered_with is not None:
+        return resource.rendered_with
+    published = view.status.get("enrolment")
+    return current if published is None else Enrolment.model_validate(published)
 
 
 def provider_config_of(view: RecordView) -> str | None:

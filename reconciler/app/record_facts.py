@@ -21,7 +21,7 @@ from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.domain.identity.token_life import TokenLife
 from reconciler.ports.broker import NodeDeregistrar
-from reconciler.ports.cluster import Catalog
+from reconciler.ports.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class RecordFacts:
             node=None if node is None else publishing.node(node),
             substrate_absent=saying.made.absent,
             provider_config=self._provider_config_name(resource, view),
-            enrolment=publishing.enrolment(view, self._enrolment),
+            enrolment=publishing.enrolment(resource, view, self._enrolment),
         )
 
     async def _secret(

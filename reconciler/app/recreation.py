@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from function.contract.conditions import Reason
-from function.contract.record import ObservedSubstrate
+from function.contract.record import ObservedSubstrate, SubstrateReference
 from function.contract.strategy import BootstrapState, Phase
 from reconciler.app import recreation_words, waiting
 from reconciler.app.bootstrap import Bootstrap
@@ -26,7 +26,6 @@ from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.recreation import Step
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import Why
-from reconciler.domain.identity.token_life import TokenLife
 from reconciler.ports.cluster import (
     KindNotServedError,
     LiveObject,
@@ -36,6 +35,9 @@ from reconciler.ports.cluster import (
 _STEPS_MAX: Final = 8
 """Steps of one tick: from the beginning to letting go are four; more come with a change of
 the world between two, and the rest with the next tick."""
+
+SILENT_S: Final = 30.0
+"""How soon a node that is overdue to report is looked at again: no change tells of a report."""
 
 _UNDER_WAY: Final = frozenset({Step.WAIT, Step.RELEASE, Step.AWAIT_FUNCTION, Step.FINISH})
 _RESTS: Final = _UNDER_WAY | {Step.NOTHING, Step.STALL, Step.EXHAUSTED}
@@ -109,10 +111,20 @@ class Recreation:
         observed = view.spec.observed
         if not (observed.exists and resource.recreations and resource.phase is Phase.PENDING):
             return view
-        if await self._sight.live(resource, view) is not None:
+        if (await self._sight.find(resource, view))[1] is not None:
             return view
         spec = view.spec.model_copy(update={"observed": ObservedSubstrate()})
         return replace(view, spec=spec)
+
+    async def begin(self, resource: ProvisionedResource) -> None:
+        """Remember that a machine is made anew because a person asked for it.
+
+        Raises:
+            StaleAggregateError: The aggregate was changed since it was read.
+
+        Idempotency: one that was abandoned, or has begun, begins now.
+        """
+        await self._ports.repository.update(remaking.begun(resource, self._now(resource)))
 
     async def _run(
         self, resource: ProvisionedResource, view: RecordView, *, refused: bool
@@ -137,14 +149,19 @@ class Recreation:
         """Tell whoever can mend it that the cluster refuses a step; what was published stays."""
         stored = await self._ports.repository.get(resource.id)
         registered = await self._sight.node(stored) is not None
-        found = Recreated(resource=stored, registered=registered, stall=why, final=True)
+        found = Recreated(
+            resource=stored,
+            registered=registered,
+            stall=why,
+            final=True,
+            again=waiting.POLL_MAX_S,
+        )
         if stored.recreating_since is None:
             return found
         return replace(
             found,
             waiting=recreation_words.under_way(Step.WAIT),
             absent=stored.protected[0].released and is_absent(view),
-            again=waiting.POLL_MAX_S,
         )
 
     async def _do(
@@ -161,16 +178,20 @@ class Recreation:
                     await self._publisher.deregistered_event(view, resource)
             case Step.LET_GO:
                 uid = None if look.live is None else look.live.uid
-                entry = audit.recreation(resource, _cause(look.life))
+                entry = audit.recreation(resource, _cause(resource, look))
                 return await update(remaking.let_go(resource, uid, now), audit=entry)
             case Step.RELEASE if look.live is not None:
-                await self._release(resource, view, look.live)
+                await self._release(resource, view, look.live, look.reference)
             case Step.FINISH:
                 return await update(remaking.finished(resource, now))
         return resource
 
     async def _release(
-        self, resource: ProvisionedResource, view: RecordView, live: LiveObject
+        self,
+        resource: ProvisionedResource,
+        view: RecordView,
+        live: LiveObject,
+        reference: SubstrateReference,
     ) -> None:
         """Annotate before the wish is published: a refused delete opens the XR's breaker.
 
@@ -180,7 +201,6 @@ class Recreation:
         if not is_absent(view):
             attempts = recreation.policy(resource).attempts
             await self._publisher.recreating_event(view, resource, attempts=attempts)
-        reference = resource.protected[0].reference
         if not live.released:
             await self._ports.cluster.release(reference, view.namespace, uid=live.uid)
         acknowledged = view.spec.released and is_absent(view)
@@ -196,7 +216,8 @@ class Recreation:
         *,
         held_back: bool = False,
     ) -> Recreated:
-        found = Recreated(resource=resource, registered=look.node is not None)
+        silence = self._silence(resource, look)
+        found = Recreated(resource=resource, registered=look.node is not None, again=silence)
         if step in _UNDER_WAY:
             return replace(
                 found,
@@ -216,6 +237,13 @@ class Recreation:
             stall = recreation_words.stalled(timeout, came=came, held_back=held_back)
             return replace(found, stall=stall)
         return found
+
+    def _silence(self, resource: ProvisionedResource, look: Look) -> float | None:
+        """Return when to look again for the report of a node that came; None waits for none."""
+        if look.node is None or look.node.reported:
+            return None
+        left = recreation.patience(resource, self._timeout) - look.node.age
+        return left.total_seconds() if left > timedelta() else SILENT_S
 
     def _again(self, step: Step, resource: ProvisionedResource) -> float | None:
         since = resource.recreating_since
@@ -242,6 +270,11 @@ def _dropped_by(view: RecordView, live: LiveObject) -> bool:
     return live.controller is not None and live.controller.uid == view.controller_uid
 
 
-def _cause(life: TokenLife | None) -> str:
+def _cause(resource: ProvisionedResource, look: Look) -> str:
+    life, live, known = look.life, look.live, resource.protected[0].uid
+    if live is not None and known not in (None, live.uid):
+        return "it stood in the place of the one that its node came from"
     came = life is not None and life.state is BootstrapState.CONSUMED
+    if came and live is None:
+        return "the substrate that its node came from was gone"
     return "its node registered and never reported" if came else "no node registered in time"

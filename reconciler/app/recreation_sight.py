@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from function.contract.record import SubstrateReference
 from function.contract.strategy import BootstrapState, SubstrateState
+from reconciler.app import served
 from reconciler.app.bootstrap import Bootstrap
 from reconciler.domain.broker import protection, recreation
 from reconciler.domain.broker.record_view import RecordView
@@ -32,6 +34,7 @@ class RecreationPorts:
 
     Attributes:
         reachable: For how long nodes could get through to us without a break.
+        steady: Whether what is seen of the management cluster is believed.
     """
 
     repository: BrokerRepository
@@ -40,16 +43,21 @@ class RecreationPorts:
     nodes: NodeDeregistrar
     clock: Clock
     reachable: Callable[[], timedelta]
+    steady: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was found; `life` and `live` are None where nobody asked for them."""
+    """What was found; `life` and `live` are None where nobody asked for them.
+
+    `reference` is what `live` can be written by: its version may not be the remembered one.
+    """
 
     situation: Situation
     life: TokenLife | None
     node: RegisteredNode | None
     live: LiveObject | None
+    reference: SubstrateReference
 
 
 class RecreationSight:
@@ -78,7 +86,9 @@ class RecreationSight:
         under_way = resource.recreating_since is not None
         life = await self._bootstrap.look(resource) if under_way else None
         node = await self.node(resource)
-        live = await self.live(resource, view) if under_way else None
+        reference, live = resource.protected[0].reference, None
+        if under_way:
+            reference, live = await self.find(resource, view)
         observed = view.spec.observed
         there = live is not None if under_way else observed.exists
         now = self._ports.clock.now()
@@ -93,7 +103,8 @@ class RecreationSight:
             departed=node is None and _departed(resource, life, now),
             recreate=recreation.wanted(resource),
             left=resource.recreations < recreation.policy(resource).attempts,
-            free=not refused
+            free=self._ports.steady()
+            and not refused
             and view.controller_uid is not None
             and resource.node_expected
             and not resource.uninjected(observed, exists=there),
@@ -102,7 +113,7 @@ class RecreationSight:
             there=there,
             acknowledged=view.spec.released and is_absent(view),
         )
-        look = Look(situation=situation, life=life, node=node, live=live)
+        look = Look(situation=situation, life=life, node=node, live=live, reference=reference)
         return await self._looked_closer(look, resource, view)
 
     async def _looked_closer(
@@ -124,13 +135,20 @@ class RecreationSight:
         xr = await self._ports.cluster.get_xr_facts(view.xr, view.namespace)
         return xr.exists and not xr.terminating and not xr.paused
 
-    async def live(self, resource: ProvisionedResource, view: RecordView) -> LiveObject | None:
-        """Return its substrate, if it is there and ours."""
-        reference = resource.protected[0].reference
-        live = await self._ports.cluster.get_object(reference, view.namespace)
+    async def find(
+        self, resource: ProvisionedResource, view: RecordView
+    ) -> tuple[SubstrateReference, LiveObject | None]:
+        """Return its substrate, if it is there and ours, and the reference that serves it.
+
+        Raises:
+            KindNotServedError: No version of its group serves its kind.
+            NotAllowedError: It may not be read.
+        """
+        remembered = resource.protected[0].reference
+        reference, live = await served.find(self._ports.cluster, remembered, view.namespace)
         if live is not None and not protection.is_ours(live.controller, resource.accepted.xr):
-            return None
-        return live
+            return reference, None
+        return reference, live
 
 
 def is_absent(view: RecordView) -> bool:

@@ -14,7 +14,8 @@ from reconciler.domain.broker.recreation import Step
 from reconciler.domain.broker.verdicts import Why
 
 SAID: Final = {
-    Step.WAIT: "The machine is made anew once its XR composes and its declaration is accepted.",
+    Step.WAIT: "The machine is made anew once its XR composes, its declaration is accepted, and "
+    "what is seen of the cluster is believed.",
     Step.RELEASE: "Its node did not come; Crossplane is deleting the machine, a new one follows.",
     Step.AWAIT_FUNCTION: "The machine is gone; the function is still to see that it must stop.",
     Step.FINISH: "The machine is gone; a new one follows with a new token.",

@@ -16,7 +16,7 @@ from reconciler.domain.broker import provider_config, shared_hold
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.shared_hold import SharedHold
 from reconciler.ports.broker import BrokerRepository
-from reconciler.ports.cluster import Catalog
+from reconciler.ports.catalog import Catalog
 
 
 class SharedRelease:
@@ -46,15 +46,15 @@ class SharedRelease:
                 the catalogue no longer holds what the name follows from.
         """
         namespace = resource.key.namespace
-        others = await self._repository.list_in_namespace(namespace)
         credential = resource.accepted.cloud_credential
-        users = [item for item in others if item.accepted.cloud_credential == credential]
+        uses = await self._repository.credential_uses(namespace)
+        users = [use for use in uses if use.credential == credential]
         # Enrolled resources use their author's ProviderConfig and not ours.
         last = not users or (not resource.enrolled and all(user.enrolled for user in users))
         if credential is not None and last:
             known = self._known(resource, credential, named)
             await self._credentials.settle(namespace, credential, known=known)
-        await self._service.settle_namespace(namespace)
+        await self._service.namespaces.settle(namespace)
 
     def _known(
         self, resource: ProvisionedResource, credential: str, named: str | None

@@ -16,12 +16,13 @@ from typing import Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.app import waiting
+from reconciler.app import served, waiting
 from reconciler.domain.broker import protection
 from reconciler.domain.broker.parting import Parting, SiblingFacts, SiblingStep, next_parting
+from reconciler.domain.broker.protected_object import ProtectedObject
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.release import XRFacts
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.broker import BrokerRepository
 from reconciler.ports.cluster import KindNotServedError, LiveObject, ManagementCluster
 from reconciler.ports.common import Clock
@@ -71,12 +72,12 @@ class SiblingHold:
         for item in resource.protected:
             if item in strays or not await self._cluster.is_composite(item.reference):
                 continue
-            live = await self._cluster.get_object(item.reference, namespace)
+            reference, live = await served.find(self._cluster, item.reference, namespace)
             if live is None or live.below_held or live.terminating:
                 continue
             if protection.is_ours(live.controller, resource.accepted.xr):
                 await self._cluster.hold_below(
-                    item.reference, namespace, uid=live.uid, handle=resource.xr_name
+                    reference, namespace, live=live, handle=resource.xr_name
                 )
 
     async def part(
@@ -111,13 +112,14 @@ class SiblingHold:
     async def _is_free(self, resource: ProvisionedResource, reference: SubstrateReference) -> bool:
         if await self._needed(resource, reference):
             return True
+        namespace = resource.key.namespace
         try:
-            live = await self._cluster.get_object(reference, resource.key.namespace)
+            reference, live = await served.find(self._cluster, reference, namespace)
         except KindNotServedError:
             return False
         if live is None or not live.held:
             return True
-        await self._cluster.let_go(reference, resource.key.namespace, uid=live.uid)
+        await self._cluster.let_go(reference, namespace, uid=live.uid)
         return False
 
     async def _look(
@@ -125,16 +127,14 @@ class SiblingHold:
     ) -> bool:
         """Do what the table says of one sibling; tell whether it is settled."""
         namespace = resource.key.namespace
-        live = await self._cluster.get_object(item.reference, namespace)
+        reference, live = await served.find(self._cluster, item.reference, namespace)
         step = await self._step(resource, item.reference, live, xr)
         if live is None:
             return step.settled
         if step.let_go:
-            await self._cluster.let_go(item.reference, namespace, uid=live.uid)
+            await self._cluster.let_go(reference, namespace, uid=live.uid)
         if step.parting is Parting.DELETE:
-            await self._cluster.delete_object(
-                item.reference, namespace, uid=live.uid, foreground=False
-            )
+            await self._cluster.delete_object(reference, namespace, uid=live.uid, foreground=False)
         return step.settled
 
     async def _step(
@@ -165,9 +165,7 @@ class SiblingHold:
         """
         unfinished = await self._repository.list_in_namespace(resource.key.namespace)
         return any(
-            other.id != resource.id
-            and other.management_cluster_id == resource.management_cluster_id
-            and protection.protects(other.protected[1:], reference)
+            other.id != resource.id and protection.protects(other.protected[1:], reference)
             for other in unfinished
         )
 

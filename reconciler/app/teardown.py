@@ -8,8 +8,8 @@ Source: design §2 "Deletion"; seed 001.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from function.contract import names
@@ -18,39 +18,35 @@ from function.contract.strategy import Phase
 from reconciler.app import publishing, waiting
 from reconciler.app.broker_service import Service
 from reconciler.app.credential_hold import CredentialHold
-from reconciler.app.deregistration import Deregistration
+from reconciler.app.deregistration import Deadline, Deregistration
 from reconciler.app.publishing import Publisher
 from reconciler.app.shared_release import SharedRelease
 from reconciler.app.sibling_hold import SiblingHold
 from reconciler.app.teardown_report import TeardownReport
-from reconciler.domain.broker import audit, events, ids, protection
+from reconciler.app.teardown_steps import SubstrateSteps
+from reconciler.domain.broker import audit, events, ids
+from reconciler.domain.broker.errors import (
+    NodeDeregistrationFailedError,
+    TokenRevocationFailedError,
+)
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
-from reconciler.domain.broker.release import (
-    Farewell,
-    Fence,
-    FenceFacts,
-    Release,
-    next_farewell,
-    next_fence,
-    next_release,
-)
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.release import Farewell, next_farewell
+from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
-from reconciler.ports.cluster import (
-    Catalog,
-    KindNotServedError,
-    LiveObject,
-    ManagementCluster,
-    NotAllowedError,
-)
+from reconciler.ports.catalog import Catalog
+from reconciler.ports.cluster import KindNotServedError, ManagementCluster, NotAllowedError
 from reconciler.ports.common import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeardownPorts:
-    """The collaborators of teardown."""
+    """The collaborators of teardown.
+
+    Attributes:
+        deregistration_timeout: How long token and node may take to leave the mesh.
+    """
 
     repository: BrokerRepository
     catalog: Catalog
@@ -59,6 +55,7 @@ class TeardownPorts:
     nodes: NodeDeregistrar
     holds: HoldLedger
     clock: Clock
+    deregistration_timeout: timedelta = timedelta(minutes=15)
 
 
 class Teardown:
@@ -69,9 +66,11 @@ class Teardown:
         self._service = service
         self._publisher = Publisher(ports.cluster, ports.clock)
         self._report = TeardownReport(self._publisher, nodes=ports.nodes, tokens=ports.tokens)
+        self._deadline = Deadline(clock=ports.clock, after=ports.deregistration_timeout)
         self._deregistration = Deregistration(
-            ports.repository, ports.tokens, ports.nodes, ports.clock, self._report
+            ports.repository, ports.tokens, ports.nodes, self._deadline, self._report
         )
+        self._steps = SubstrateSteps(ports.repository, ports.cluster, ports.clock, self._report)
         self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
         credentials = CredentialHold(ports.repository, ports.holds, ports.cluster, ports.catalog)
         self._shared = SharedRelease(ports.repository, service, ports.catalog, credentials)
@@ -102,7 +101,8 @@ class Teardown:
     async def close(self, view: RecordView) -> None:
         """Record a deletion request and revoke the token, and nothing else.
 
-        For a record that is deleted while paused: its node must not register meanwhile.
+        For a record that is deleted while paused: its node must not register meanwhile. Its
+        status is left alone, however long that lasts.
         """
         resource = await self._find(view)
         if resource is not None:
@@ -113,14 +113,30 @@ class Teardown:
         """Do one step for a terminating record whose spec cannot be read.
 
         Its uid is enough: what must go is remembered in its aggregate.
+
+        Raises:
+            NodeDeregistrationFailedError: The identity side failed; past the deadline the
+                record says so.
+            TokenRevocationFailedError: Likewise.
         """
         resource = await self._ports.repository.find_by_record(raw["metadata"]["uid"])
         if resource is None:
-            await self._ports.cluster.remove_finalizer(raw)
+            elsewhere = await self._elsewhere(raw["metadata"]["uid"])
+            if elsewhere is None:
+                await self._ports.cluster.remove_finalizer(raw)
+            else:
+                await self._publisher.overdue(raw, elsewhere)
             return None
-        again = await self._step(resource, None)
+        try:
+            again = await self._step(resource, None)
+        except (NodeDeregistrationFailedError, TokenRevocationFailedError) as error:
+            if self._deadline.is_over(resource):
+                await self._report.overdue(raw, str(error))
+            raise
         if again is None:
             await self._ports.cluster.remove_finalizer(raw)
+        else:
+            await self._publisher.overdue(raw, None)
         return again
 
     async def run_vanished(self, resource: ProvisionedResource) -> float | None:
@@ -146,18 +162,31 @@ class Teardown:
         return again
 
     async def _unknown(self, view: RecordView) -> None:
-        """Let go of a record that was never accepted: nothing of ours is behind it."""
-        if next_farewell(terminating=view.terminating) is Farewell.TAKE_FINALIZER_OFF:
+        """Let go of a record that was never accepted: nothing of ours is behind it.
+
+        Unless it was accepted under another name of this management cluster: then its node lives.
+        """
+        elsewhere = await self._elsewhere(view.uid)
+        if elsewhere is not None:
+            facts = StatusFacts(resource=None, refusal=elsewhere, refusal_is_final=True)
+            await self._publisher.publish(view, facts)
+        elif next_farewell(terminating=view.terminating) is Farewell.TAKE_FINALIZER_OFF:
             await self._ports.cluster.remove_finalizer(view.raw)
         else:
             await self._publisher.publish(view, StatusFacts(resource=None, substrate_absent=True))
+
+    async def _elsewhere(self, uid: str) -> Why | None:
+        slug = await self._ports.repository.elsewhere_by_record([uid])
+        return None if slug is None else waiting.elsewhere(slug)
 
     async def _find(self, view: RecordView) -> ProvisionedResource | None:
         repository = self._ports.repository
         resource = await repository.find_by_record(view.uid)
         if resource is None and view.key is not None:
             live = await repository.find_live(view.key)
-            resource = live if live is not None and live.record.name == view.name else None
+            if live is not None and live.record.name == view.name:
+                # Once its deletion is stored it is found by its record alone.
+                resource = await self._service.adopt(live, view)
         return resource
 
     async def _step(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
@@ -167,14 +196,8 @@ class Teardown:
             resource = await self._deregistration.revoke(resource, view)
         else:
             resource = await self._deregistration.honour(resource, view)
-        live = await self._ports.cluster.get_object(
-            resource.protected[0].reference, resource.key.namespace
-        )
-        if live is not None and not protection.is_ours(live.controller, resource.accepted.xr):
-            live = None
-        fence = Fence.PASSED if live is not None else await self._fence(resource, view)
-        present = live is not None or fence is not Fence.PASSED
-        observed = await self._observe(resource, present=present)
+        resource, sight = await self._steps.look(resource, view)
+        observed = await self._observe(resource, present=sight.present)
         decision = next_phase(resource.machine_phase, observed)
         if decision.phase is not resource.phase:
             if decision.phase is Phase.DELETED:
@@ -183,29 +206,10 @@ class Teardown:
         match decision.action:
             case Action.DEREGISTER_NODE:
                 return await self._deregistration.run(resource, view)
-            case Action.DELETE_SUBSTRATE if live is not None:
-                return await self._delete_substrate(resource, view, live)
             case Action.DELETE_SUBSTRATE:
-                wanted = fence is Fence.AWAIT_FUNCTION
-                await self._report.publish(resource, view, waiting.FENCED[fence], absent=wanted)
-                return self._poll(resource)
+                return await self._steps.delete(resource, view, sight)
             case _:
                 return await self._finish(resource, view)
-
-    async def _fence(self, resource: ProvisionedResource, view: RecordView | None) -> Fence:
-        """Ask whether a substrate that is not there may still be created by a run in flight."""
-        over = self._elapsed_s(resource) > waiting.PIPELINE_S
-        xr = resource.accepted.xr if view is None else view.xr
-        facts = await self._ports.cluster.get_xr_facts(xr, resource.key.namespace)
-        return next_fence(
-            FenceFacts(
-                xr=facts,
-                published=view is None or "xrName" in view.status,
-                acknowledged=over if view is None else view.spec.released,
-                seen=resource.protected[0].uid is not None,
-                pipeline_over=over,
-            )
-        )
 
     async def _observe(self, resource: ProvisionedResource, *, present: bool) -> ObservedXR:
         return ObservedXR(
@@ -227,48 +231,6 @@ class Teardown:
             await self._publisher.phase_event(view, changed)
         return changed
 
-    async def _delete_substrate(
-        self, resource: ProvisionedResource, view: RecordView | None, live: LiveObject
-    ) -> float:
-        """Release the substrate as the table says; the annotation comes before the wish.
-
-        Crossplane's delete is refused without the annotation, and a refused delete aborts
-        the XR's reconcile, so `released` is set before `Absent` is published.
-        """
-        cluster = self._ports.cluster
-        namespace = resource.key.namespace
-        reference = resource.protected[0].reference
-        xr = resource.accepted.xr if view is None else view.xr
-        release = next_release(await cluster.get_xr_facts(xr, namespace))
-        releasing = release is not Release.WAIT_FOR_CROSSPLANE
-        resource = await self._remember(resource, live, releasing=releasing)
-        if release is Release.LET_CROSSPLANE_DROP and not live.released:
-            await cluster.release(reference, namespace, uid=live.uid)
-        if release is Release.WAIT_FOR_CROSSPLANE:
-            await self._report.publish(resource, view, waiting.RELEASED[release])
-            return self._poll(resource)
-        await self._report.publish(resource, view, waiting.RELEASED[release], absent=True)
-        if release is Release.DELETE_OURSELVES and not live.terminating:
-            await cluster.delete_object(reference, namespace, uid=live.uid)
-        return self._poll(resource)
-
-    async def _remember(
-        self, resource: ProvisionedResource, live: LiveObject, *, releasing: bool
-    ) -> ProvisionedResource:
-        """Store what is let go before it is, or its going would look like a break-in."""
-        known = resource.protected[0]
-        seen = ProtectedObject(
-            reference=known.reference,
-            uid=live.uid,
-            seen=True,
-            released=releasing or (known.released and known.uid == live.uid),
-        )
-        if known == seen:
-            return resource
-        protected = (seen, *resource.protected[1:])
-        changed = replace(resource, protected=protected, updated_at=self._now(resource))
-        return await self._ports.repository.update(changed)
-
     async def _finish(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
         """Let the record go; nobody would see a last status, and each costs the XR tokens."""
         listed = () if view is None else view.spec.substrate
@@ -279,19 +241,12 @@ class Teardown:
         if view is None:
             return again
         secret = names.token_secret_name(view.name, resource.generation)
-        await self._ports.cluster.delete_token_secret(view.namespace, secret)
+        await self._ports.cluster.delete_token_secret(view.namespace, secret, owner=view.uid)
         if next_farewell(terminating=view.terminating) is Farewell.AWAIT_FUNCTION:
             await self._report.publish(resource, view, None, absent=True)
             return None
         await self._ports.cluster.remove_finalizer(view.raw)
         return None
-
-    def _poll(self, resource: ProvisionedResource) -> float:
-        return waiting.poll_interval_s(self._elapsed_s(resource))
-
-    def _elapsed_s(self, resource: ProvisionedResource) -> float:
-        now = self._ports.clock.now()
-        return max(0.0, (now - (resource.deletion_requested_at or now)).total_seconds())
 
     def _now(self, resource: ProvisionedResource) -> datetime:
         return max(self._ports.clock.now(), resource.created_at)

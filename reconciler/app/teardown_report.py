@@ -6,7 +6,7 @@ Belongs here: gathering the facts of a terminating record's status. Not here: th
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from function.contract.conditions import Reason
 from function.contract.record import Node
@@ -33,6 +33,12 @@ _FORCE_RELEASED: Final = Why(
 )
 
 
+_UNREADABLE_WAY_OUT: Final = (
+    "It has failed for longer than it may and is tried on. The spec of this record cannot be read, "
+    "so that nothing but what failed can be mended; a wish to skip it is not heard."
+)
+
+
 class TeardownReport:
     """Writes status and Events of a terminating record; nothing where the record is gone."""
 
@@ -48,6 +54,13 @@ class TeardownReport:
         if view is not None and view.status.get("phase") != Phase.DEREGISTERING:
             await self.publisher.phase_event(view, resource)
 
+    async def overdue(self, raw: dict[str, Any], failure: str) -> None:
+        """Say on a record whose spec cannot be read what fails past its deadline."""
+        message = f"{failure} {_UNREADABLE_WAY_OUT}"
+        await self.publisher.overdue(
+            raw, Why(reason=Reason.DEREGISTRATION_OVERDUE, message=message)
+        )
+
     async def publish(
         self,
         resource: ProvisionedResource,
@@ -55,6 +68,7 @@ class TeardownReport:
         why: Why | None,
         *,
         absent: bool = False,
+        stalled: bool = False,
     ) -> None:
         """Write the record's status if it differs.
 
@@ -63,6 +77,7 @@ class TeardownReport:
             view: Its record; None when it is gone.
             why: What is waited for.
             absent: The function must drop the substrate; once said, it stays said.
+            stalled: Only a person can mend what is waited for.
         """
         if view is None:
             return
@@ -70,6 +85,7 @@ class TeardownReport:
         facts = StatusFacts(
             resource=resource,
             waiting=why,
+            stall=why if stalled else None,
             orphaned=view.controller_uid is None,
             bootstrap=await self._bootstrap(resource, view),
             node=node,

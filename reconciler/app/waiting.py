@@ -49,9 +49,26 @@ RELEASED: Final = {
 }
 
 
+def elsewhere(slug: str) -> Why:
+    """Say of a record that its resource lives on another management cluster.
+
+    Args:
+        slug: Which.
+    """
+    message = (
+        f"Its resource lives on management cluster {slug!r}, whose broker alone takes it down."
+    )
+    return Why(reason=Reason.LIVES_ELSEWHERE, message=message)
+
+
 def poll_interval_s(elapsed_s: float) -> float:
     """Return how soon to look at a going substrate again, in seconds.
 
     A share of the time it has been going, between POLL_FIRST_S and POLL_MAX_S.
     """
     return min(POLL_MAX_S, max(POLL_FIRST_S, elapsed_s * POLL_SHARE))
+
+
+def soonest(*delays_s: float | None) -> float | None:
+    """Return the least of some delays in seconds, None being none at all."""
+    return min((delay for delay in delays_s if delay is not None), default=None)

@@ -19,6 +19,7 @@ from reconciler.domain.broker.events import LifecycleEvent
 from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
 from reconciler.domain.broker.shared_hold import SharedHold
 from reconciler.domain.identity.token_life import TokenLife
+from reconciler.ports.census import Census
 
 LOOSE_MAX: Final = 500
 """Credentials whose loose holds one sweep settles, some calls each; the next sweep has the
@@ -52,8 +53,11 @@ class RegisteredNode:
     reported: bool
 
 
-class BrokerRepository(Protocol):
-    """The durable record of every aggregate; state and event commit together."""
+class BrokerRepository(Census, Protocol):
+    """The durable record of one management cluster's aggregates; state and event commit together.
+
+    Clusters may share a database: what is looked for by key, record or namespace is this one's.
+    """
 
     async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
         """Store a new aggregate with its Requested event, in one transaction.
@@ -61,6 +65,8 @@ class BrokerRepository(Protocol):
         Raises:
             ProtectedElsewhereError: Another one that is not Deleted protects what it is to
                 protect. Of two that come at once, one is stored.
+            AssignmentNotFoundError: Its Project or cluster is not stored.
+            LivesElsewhereError: Another cluster has a live one with its key.
 
         Idempotency: when a live aggregate with the same key exists, that one is returned
         and nothing is written.
@@ -79,20 +85,16 @@ class BrokerRepository(Protocol):
         """Return the aggregate of a key whose deletion was not requested, or None."""
         ...
 
+    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
+        """Return the slug of another management cluster that has a key's live one, or None."""
+        ...
+
     async def find_by_record(self, uid: str) -> ProvisionedResource | None:
         """Return the newest aggregate that a record object speaks for, or None."""
         ...
 
-    async def list_unfinished(self) -> Sequence[ProvisionedResource]:
-        """Return every aggregate that is not Deleted, oldest first."""
-        ...
-
     async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
         """Return every aggregate of a namespace that is not Deleted, oldest first."""
-        ...
-
-    async def list_unsettled(self) -> Sequence[ProvisionedResource]:
-        """Return every Deleted aggregate with a sibling that is not settled, oldest first."""
         ...
 
     async def update(
@@ -104,8 +106,8 @@ class BrokerRepository(Protocol):
     ) -> ProvisionedResource:
         """Store a change, its event and its audit entry, in one transaction.
 
-        Writes phase, record, accepted, protected, token id, generation, what is known of
-        enrolling and recreating, and updated_at; never `deletion_requested_at`, so a
+        Writes phase, record, accepted, protected, children, token id, generation, what is known
+        of rendering, enrolling and recreating, and updated_at; never `deletion_requested_at`, so a
         committed deletion request is never lost, and `force_released_at` only once.
 
         Returns:
@@ -146,8 +148,17 @@ class HoldLedger(Protocol):
         Raises:
             AssignmentNotFoundError: The management cluster is not stored.
 
-        Idempotency: stored once; each call counts its revision, so that somebody who read it
-        before does not forget it.
+        Idempotency: stored once, and written again only while somebody is letting go of it:
+        that mark is taken off and its revision counted, so that it is not forgotten.
+        """
+        ...
+
+    async def loosen(self, hold: SharedHold) -> SharedHold | None:
+        """Mark what is about to be let go, as it was read; count its revision.
+
+        Returns:
+            It with the new revision, for `forget`; None when it is gone, or somebody wrote it
+            since it was read.
         """
         ...
 
@@ -158,7 +169,7 @@ class HoldLedger(Protocol):
     async def forget(self, hold: SharedHold) -> None:
         """Delete what is no longer held. Idempotency: one that is gone is success.
 
-        One that was remembered again since it was read stays.
+        Only one that is marked, and was not remembered again since, is deleted.
         """
         ...
 

@@ -1,61 +1,26 @@
 """The broker's view of one management cluster: what it reads there and does there.
 
-Belongs here: the catalogue and the effects that `app.broker_*` call. Not here: rows, tokens
-and nodes (`ports.broker`). Source: seed 000 "Ports"; design §5 "Kubernetes".
+Belongs here: the effects that `app.broker_*` call. Not here: the catalogue (`ports.catalog`),
+rows, tokens and nodes (`ports.broker`). Source: seed 000 "Ports"; design §5 "Kubernetes".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Protocol
 
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.domain.broker import ids
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectView:
-    """A Project as admission sees it.
-
-    Attributes:
-        id: The Project's id.
-        name: Its object's name, which credentials list.
-        namespace: Where its substrate lives.
-        namespace_ready: Whether that namespace is Ready.
-    """
-
-    id: ids.ProjectID
-    name: str
-    namespace: str
-    namespace_ready: bool
-
-
-class Catalog(Protocol):
-    """What admission resolves a declaration against; a local view of the cluster."""
-
-    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
-        """Return a BlueprintVersion, or None when it is absent or unreadable."""
-        ...
-
-    def credential(self, name: str) -> CloudCredentialSpec | None:
-        """Return a CloudCredential, or None."""
-        ...
-
-    def cloud(self, name: str) -> CloudSpec | None:
-        """Return a Cloud, or None."""
-        ...
-
-    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
-        """Return a Project by id, or None when it is not placed."""
-        ...
-
-
 class KindNotServedError(Exception):
     """A kind is not served, so that an object of it can be called neither there nor gone."""
+
+    elsewhere: str | None = None
+    """The apiVersion of its group that serves the kind instead; None where none does."""
 
 
 class NotAllowedError(Exception):
@@ -73,6 +38,10 @@ class LiveObject:
         held: It carries the hold label.
         below_held: It is a composite that is marked, so that all below it is held.
         controller: Its controlling owner; None without one.
+        finalizers: What it waits for once it is deleted.
+        deleting_since: Its deletionTimestamp; None while nobody deletes it.
+        below: What it composes, where it is a composite.
+        version: Its resourceVersion; no part of what it is.
     """
 
     uid: str
@@ -81,10 +50,26 @@ class LiveObject:
     held: bool = False
     below_held: bool = False
     controller: XRReference | None = None
+    finalizers: tuple[str, ...] = ()
+    deleting_since: datetime | None = None
+    below: tuple[SubstrateReference, ...] = ()
+    version: str = field(default="", compare=False)
+
+
+SOMEBODY_ELSE: Final = "somebody else"
+"""Who holds what the broker did not make; no object has this name."""
+
+Needed = Callable[[], Awaitable[bool]]
+"""Asks the rows, as they are now, whether somebody needs what is about to be let go."""
 
 
 class ManagementCluster(Protocol):
-    """Effects on one management cluster, each safe to repeat."""
+    """Effects on one management cluster, each safe to repeat, and harmless when it comes late.
+
+    What several share is let go in two steps: it is marked, `needed` is asked, and it goes only
+    as it was marked. Who comes to need it stores that first and takes the mark off afterwards,
+    so that one of the two sees the other, however late a step arrives (docs/decisions/0015).
+    """
 
     async def hold_policies_bound(self) -> bool:
         """Tell whether the admission policies exist with a Deny binding each."""
@@ -106,8 +91,19 @@ class ManagementCluster(Protocol):
         """
         ...
 
-    async def hold_namespace(self, namespace: str, *, records: int) -> None:
-        """Put the hold label and the record count on a namespace; none off at zero."""
+    async def hold_namespace(
+        self, namespace: str, *, records: int, needed: Needed | None = None
+    ) -> None:
+        """Put the hold label and the record count on a namespace; none off at zero.
+
+        Args:
+            namespace: Its name.
+            records: How many need it.
+            needed: Asked at zero; without it nobody can come meanwhile.
+
+        Raises:
+            StaleAggregateError: It was written while it was to be held.
+        """
         ...
 
     async def token_secret_exists(self, namespace: str, name: str) -> bool:
@@ -124,27 +120,37 @@ class ManagementCluster(Protocol):
         """
         ...
 
-    async def delete_token_secret(self, namespace: str, name: str) -> None:
-        """Delete a token Secret; an absent one is success."""
+    async def delete_token_secret(self, namespace: str, name: str, *, owner: str) -> None:
+        """Delete a token Secret of the record with this uid; another one's stays."""
         ...
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
-        """Return which credential holds a ProviderConfig's name; None when it is free."""
+        """Return which credential holds a ProviderConfig's name; None when it is free.
+
+        Of one that the broker did not make it is SOMEBODY_ELSE.
+        """
         ...
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
         """Create a ProviderConfig. Idempotency: an existing one is left as it is."""
         ...
 
-    async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
-        """Delete a ProviderConfig that the broker made; an absent one is success."""
+    async def delete_provider_config(
+        self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
+    ) -> None:
+        """Delete a ProviderConfig that the broker made; an absent one is success.
+
+        One that is needed, or changed meanwhile, stays.
+        """
         ...
 
     async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
         """Return the Secret that a ProviderConfig refers to; None when it is absent or mute."""
         ...
 
-    async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
+    async def hold_credentials(
+        self, namespace: str, name: str, *, held: bool, needed: Needed | None = None
+    ) -> bool:
         """Put the hold label on a Secret and on the ExternalSecret of its name, or take it off.
 
         An ExternalSecret whose Secret is not there yet is not labelled; where there is no
@@ -154,7 +160,10 @@ class ManagementCluster(Protocol):
         Returns:
             Whether the Secret is there.
 
-        Idempotency: compared before written; the uid is the precondition.
+        Raises:
+            StaleAggregateError: It was written while it was to be held.
+
+        Idempotency: compared before written, as it was read.
         """
         ...
 
@@ -203,20 +212,19 @@ class ManagementCluster(Protocol):
         ...
 
     async def hold_below(
-        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+        self, reference: SubstrateReference, namespace: str, *, live: LiveObject, handle: str
     ) -> None:
-        """Mark a composite, so that what is below it is held at every depth; absent is success.
+        """Mark a composite, so that what is below it is held at every depth.
 
         Args:
             reference: The composite.
             namespace: Where it is.
-            uid: Another object under its name stays as it is.
+            live: What a look said of it.
             handle: `pr-<uuid>` of the aggregate that protects it; refusals name it.
 
         Raises:
+            StaleAggregateError: It is not what was looked at: who lets go of it may have written.
             NotAllowedError: The broker may not change it.
-
-        Idempotency: an equal mark changes nothing.
         """
         ...
 
@@ -256,10 +264,17 @@ class ManagementCluster(Protocol):
         ...
 
     async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
-        """Replace a record's status, with its uid as precondition.
+        """Replace a record's status, if nobody wrote to the record since it was read.
 
         Raises:
-            StaleAggregateError: The record is gone, or another one has its name.
+            StaleAggregateError: It was written to, is gone, or another one has its name.
+        """
+        ...
+
+    async def record_stands(self, record: dict[str, Any]) -> bool:
+        """Tell, by a live GET, whether a record is there under its uid, as living as it was read.
+
+        One that was read while it was terminating may be; any other may not.
         """
         ...
 

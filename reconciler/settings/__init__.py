@@ -11,15 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BeforeValidator, Field
 
 from function.contract.record import Enrolment
 from function.contract.strategy import DocumentForm
+from reconciler.domain.lease import TTL_DEFAULT, TTL_MAX, TTL_MIN
 from reconciler.settings import parsing
+from reconciler.settings.environment import SettingsError
+from reconciler.settings.events import EventSettings
 from reconciler.settings.parsing import ListenAddress, RegisterRate
+from reconciler.settings.store import RetentionSettings
+
+__all__ = ["Settings", "SettingsError"]
 
 _BROKER: Final = "PLEXSPHERE_PROVISIONING_BROKER_"
 INTERVAL_MIN: Final = timedelta(milliseconds=100)
@@ -32,18 +38,6 @@ TOKEN_TTL_MAX: Final = timedelta(hours=24)
 """The issuer's window (contracts §3.5)."""
 
 
-class SettingsError(Exception):
-    """The environment does not make settings.
-
-    Attributes:
-        faults: One line per fault: the variable and the rule it breaks.
-    """
-
-    def __init__(self, faults: tuple[str, ...]) -> None:
-        self.faults = faults
-        super().__init__("; ".join(faults))
-
-
 _Interval = Annotated[
     timedelta, parsing.between(INTERVAL_MIN, INTERVAL_MAX, "must lie between 100ms and 24h")
 ]
@@ -53,20 +47,27 @@ _TTL = Annotated[
 _Deadline = Annotated[
     timedelta, parsing.between(DEADLINE_MIN, DEADLINE_MAX, "must lie between 1m and 24h")
 ]
+_LeaseTTL = Annotated[timedelta, parsing.between(TTL_MIN, TTL_MAX, "must lie between 4s and 60s")]
 _File = Annotated[Path, BeforeValidator(parsing.file)]
 _Slug = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 
 
-class Settings(BaseModel):
+class Settings(EventSettings, RetentionSettings):
     """The checked settings; durations are timedeltas, files exist, URLs are absolute."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", hide_input_in_errors=True, arbitrary_types_allowed=True
-    )
+    rules: ClassVar[Mapping[str, str]] = {
+        "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_ENV": "must be 1 to 32 lower-case letters",
+        "PLEXSPHERE_PROVISIONING_BROKER_DOCUMENT_FORM": "must be plexd or seed",
+        "PLEXSPHERE_MANAGEMENT_CLUSTER": "must be kebab-case of at most 63 characters",
+        "PLEXSPHERE_LOG_LEVEL": "must be debug, info, warning or error",
+        "PLEXSPHERE_OPERATOR_AUDIENCE": "must be at most 256 characters without spaces",
+        "PLEXSPHERE_MIGRATE": "must be auto or never",
+    }
 
-    dsn: Annotated[SecretStr, BeforeValidator(parsing.dsn)] = Field(
-        alias="PLEXSPHERE_DSN",
-        description="Postgres; all durable state is there. Never shown, it holds a password.",
+    migrate: Literal["auto", "never"] = Field(
+        default="auto",
+        alias="PLEXSPHERE_MIGRATE",
+        description="Whether the schema is brought up at the start, or by `broker migrate` alone.",
     )
     broker_interval: _Interval = Field(
         default=timedelta(seconds=30),
@@ -87,6 +88,16 @@ class Settings(BaseModel):
         default=timedelta(minutes=15),
         alias=f"{_BROKER}REGISTRATION_TIMEOUT",
         description="How long a node may take once its substrate is ready; then its record stalls.",
+    )
+    deregistration_timeout: _Deadline = Field(
+        default=timedelta(minutes=15),
+        alias=f"{_BROKER}DEREGISTRATION_TIMEOUT",
+        description="How long a node may take to leave the mesh; then its record stalls.",
+    )
+    orphan_interval: _Interval = Field(
+        default=timedelta(minutes=5),
+        alias=f"{_BROKER}ORPHAN_INTERVAL",
+        description="Between two sweeps for what nothing looks after any more.",
     )
     token_env: Annotated[str, Field(max_length=32, pattern=r"^[a-z]+$")] = Field(
         default="prod",
@@ -122,7 +133,13 @@ class Settings(BaseModel):
     management_cluster: _Slug = Field(
         default="local",
         alias="PLEXSPHERE_MANAGEMENT_CLUSTER",
-        description="Slug of the cluster this process drives.",
+        description="Slug of the cluster this process drives, for the cluster's life: what was "
+        "accepted under another one is not driven.",
+    )
+    lease_ttl: _LeaseTTL = Field(
+        default=TTL_DEFAULT,
+        alias="PLEXSPHERE_LEASE_TTL",
+        description="How long a replica that stands still is waited for before another one drives.",
     )
     node_listen: Annotated[ListenAddress, BeforeValidator(parsing.listen)] = Field(
         default=ListenAddress(host="127.0.0.1", port=8443),
@@ -163,23 +180,6 @@ class Settings(BaseModel):
         description="Audience of operators' Kubernetes tokens; none: the API server's own.",
     )
 
-    @classmethod
-    def load(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the settings from an environment; a blank variable counts as absent.
-
-        Raises:
-            SettingsError: At least one variable is missing or breaks its rule.
-        """
-        present = {name: value.strip() for name, value in environ.items() if value.strip()}
-        try:
-            settings = cls.model_validate(present)
-        except ValidationError as error:
-            raise SettingsError(_faults(error)) from None
-        faults = tuple(settings._combined_faults())
-        if faults:
-            raise SettingsError(faults)
-        return settings
-
     @property
     def enrolment(self) -> Enrolment:
         """What every enrolment document needs, as the record's status publishes it."""
@@ -213,22 +213,3 @@ class Settings(BaseModel):
             names = "PLEXSPHERE_TLS_CERT_FILE, PLEXSPHERE_TLS_KEY_FILE"
             faults.append(f"{names}: must be a PEM chain and its key, without a passphrase")
         return faults
-
-
-_FIELD_RULES: Final = {
-    "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_ENV": "must be 1 to 32 lower-case letters",
-    "PLEXSPHERE_PROVISIONING_BROKER_DOCUMENT_FORM": "must be plexd or seed",
-    "PLEXSPHERE_MANAGEMENT_CLUSTER": "must be kebab-case of at most 63 characters",
-    "PLEXSPHERE_LOG_LEVEL": "must be debug, info, warning or error",
-    "PLEXSPHERE_OPERATOR_AUDIENCE": "must be at most 256 characters without spaces",
-}
-
-
-def _faults(error: ValidationError) -> tuple[str, ...]:
-    lines: list[str] = []
-    for fault in error.errors(include_url=False, include_input=False):
-        name = str(fault["loc"][0])
-        cause = fault.get("ctx", {}).get("error")
-        rule = "must be set" if fault["type"] == "missing" else _FIELD_RULES.get(name)
-        lines.append(f"{name}: {rule or cause or 'has no legal value'}")
-    return tuple(sorted(set(lines)))

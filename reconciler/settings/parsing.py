@@ -12,6 +12,7 @@ import re
 import ssl
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import SplitResult, urlsplit
@@ -20,7 +21,7 @@ from pydantic import BeforeValidator, SecretStr
 
 CA_BUNDLE_MAX_BYTES: Final = 64 * 1024
 """More than any cloud takes as user data."""
-DURATION_MAX: Final = timedelta(days=366)
+DURATION_MAX: Final = timedelta(days=4000)
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _UNIT_S: Final = {
@@ -65,7 +66,7 @@ def duration(text: str) -> timedelta:
     """Read a duration in Go's syntax, for example `1h30m` or `250ms`.
 
     Raises:
-        ValueError: It is none, or it is negative.
+        ValueError: It is none, it is negative, or it is longer than eleven years.
     """
     if text == "0":
         return timedelta()
@@ -87,14 +88,23 @@ def _refuse(rule: str) -> NoReturn:
 
 def between(shortest: timedelta, longest: timedelta, rule: str) -> BeforeValidator:
     """Return the validator of a duration with bounds."""
+    return BeforeValidator(partial(_within, shortest, longest, rule))
 
-    def check(text: str) -> timedelta:
-        value = duration(text)
-        if not shortest <= value <= longest:
-            _refuse(rule)
-        return value
+
+def between_or_never(shortest: timedelta, longest: timedelta, rule: str) -> BeforeValidator:
+    """Return the validator of a duration with bounds, or of the word `never`, which is None."""
+
+    def check(text: str) -> timedelta | None:
+        return None if text == "never" else _within(shortest, longest, rule, text)
 
     return BeforeValidator(check)
+
+
+def _within(shortest: timedelta, longest: timedelta, rule: str, text: str) -> timedelta:
+    value = duration(text)
+    if not shortest <= value <= longest:
+        _refuse(rule)
+    return value
 
 
 def dsn(text: str) -> SecretStr:

@@ -212,6 +212,7 @@ class MemoryWorld:
     def new_record(self, name: str = "", *, controller: XRReference | None = None) -> Object:
         record = _record(self.namespace, name, controller)
         record["metadata"]["uid"] = str(uuid4())
+        record["metadata"]["resourceVersion"] = "1"
         self.fake.records[self.namespace, record["metadata"]["name"]] = record
         return copy.deepcopy(record)
 
@@ -498,7 +499,7 @@ def shared_control_plane(config: pytest.Config, folders: pytest.TempPathFactory)
         plane = ControlPlane.from_environment(folders.mktemp("cluster"))
         plane.start()
         config.add_cleanup(plane.stop)
-        _furnish(plane)
+        furnish(plane)
         config.stash[_PLANE] = plane
     return config.stash[_PLANE]
 
@@ -520,7 +521,8 @@ def reconciler_kubeconfig(plane: ControlPlane) -> Path:
     return plane.service_account_kubeconfig("plexsphere-system", "provisioning-broker")
 
 
-def _furnish(plane: ControlPlane) -> None:
+def furnish(plane: ControlPlane) -> None:
+    """Put on a control plane what is ours, and the stand-ins for what is not."""
     holding.apply_kinds(plane)
     holding.apply_policies(plane, *(name.removeprefix("plexsphere-") for name in POLICIES))
     realm = definition(REALM)

@@ -16,13 +16,15 @@ from reconciler.domain.broker import audit, events, ids, remaking
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
+    LivesElsewhereError,
     ProtectedElsewhereError,
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
 from reconciler.domain.broker.force_release import ForceRelease
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource, RecordIdentity
-from tests.contract.worlds import World, aggregate
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
+from tests.contract.worlds import ELSEWHERE, World, aggregate
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.contract
@@ -82,7 +84,7 @@ class TestCreating:
         answered = await asyncio.gather(*(world.repository.create(item) for item in wanted))
 
         assert len({item.id for item in answered}) == 1
-        assert len(await world.repository.list_unfinished()) == 1
+        assert len(await world.repository.sightings(samples.CLUSTER)) == 1
 
     async def test_a_key_is_free_again_once_its_deletion_was_requested(self, world: World) -> None:
         first = await world.resource()
@@ -127,13 +129,92 @@ def _enrolled(
     return replace(made, key=key, protected=(first, *([NETWORK] if shared else [])))
 
 
+class TestElsewhere:
+    """Clusters that share a database, and a Project that Git applied to both."""
+
+    async def _foreign(self, world: World, name: str = "web-1") -> ProvisionedResource:
+        await world.tenancy.ensure_cluster("elsewhere", "Elsewhere")
+        made = aggregate(name, management_cluster_id=ELSEWHERE)
+        return await world.foreign.create(made)
+
+    async def test_anothers_is_found_neither_by_its_key_nor_by_its_record(
+        self, world: World
+    ) -> None:
+        foreign = await self._foreign(world)
+
+        assert await world.repository.find_live(foreign.key) is None
+        assert await world.repository.find_by_record(foreign.record.uid) is None
+        assert await world.foreign.find_live(foreign.key) == foreign
+        assert await world.foreign.find_by_record(foreign.record.uid) == foreign
+
+    async def test_what_lives_there_is_refused_here_and_stays_as_it_is(self, world: World) -> None:
+        foreign = await self._foreign(world)
+        wanted = aggregate()
+        assert wanted.key == foreign.key
+
+        with pytest.raises(LivesElsewhereError, match="lives on management cluster 'elsewhere'"):
+            await world.repository.create(wanted)
+
+        assert await world.backdoor.events(wanted.id) == []
+        assert await world.foreign.get(foreign.id) == foreign
+
+    async def test_where_a_key_lives_else_is_told_until_its_deletion_is_asked_for(
+        self, world: World
+    ) -> None:
+        foreign = await self._foreign(world)
+        other = replace(foreign.key, name="web-2")
+
+        assert await world.repository.elsewhere_by_key(foreign.key) == "elsewhere"
+        assert await world.repository.elsewhere_by_key(other) is None
+        assert await world.foreign.elsewhere_by_key(foreign.key) is None
+
+        await world.foreign.record_deletion_intent(foreign.request_deletion(foreign.created_at))
+        assert await world.repository.elsewhere_by_key(foreign.key) is None
+
+    async def test_where_records_live_else_is_told_until_all_are_deleted(
+        self, world: World
+    ) -> None:
+        foreign = await self._foreign(world)
+        here = await world.resource("web-2")
+        uids = [here.record.uid, foreign.record.uid]
+
+        assert await world.repository.elsewhere_by_record(uids) == "elsewhere"
+        assert await world.foreign.elsewhere_by_record(uids) == "local"
+        assert await world.repository.elsewhere_by_record([here.record.uid, "nobody's"]) is None
+        assert await world.repository.elsewhere_by_record([]) is None
+
+        going = foreign.request_deletion(foreign.created_at)
+        going = await world.foreign.record_deletion_intent(going)
+        assert await world.repository.elsewhere_by_record(uids) == "elsewhere"
+        await world.foreign.update(replace(going, phase=Phase.DELETED))
+        assert await world.repository.elsewhere_by_record(uids) is None
+
+    async def test_anothers_in_a_namespace_of_that_name_are_neither_listed_nor_counted(
+        self, world: World
+    ) -> None:
+        foreign = await self._foreign(world, "web-2")
+        here = await world.resource("web-1")
+        assert here.key.namespace == foreign.key.namespace
+        name = here.key.namespace
+
+        listed = await world.repository.list_in_namespace(name)
+
+        assert [item.id for item in listed] == [here.id]
+        assert await world.repository.count_in_namespace(name) == 1
+        gone = await world.repository.record_deletion_intent(here.request_deletion(LATER))
+        await world.repository.update(replace(gone, phase=Phase.DELETED))
+        assert await world.repository.count_in_namespace(name) == 0
+        assert await world.repository.credential_uses(name) == []
+        assert len(await world.foreign.credential_uses(name)) == 1
+
+
 class TestProtecting:
     async def test_siblings_of_one_composite_are_shared(self, world: World) -> None:
         await world.repository.create(_enrolled("pool", "node-0"))
 
         await world.repository.create(_enrolled("pool", "node-1"))
 
-        assert len(await world.repository.list_unfinished()) == 2
+        assert len(await world.repository.sightings(samples.CLUSTER)) == 2
 
     async def test_what_another_composite_protects_is_refused_with_its_holder(
         self, world: World
@@ -143,8 +224,8 @@ class TestProtecting:
         with pytest.raises(ProtectedElsewhereError, match=r"spec\.substrate\[1\]: Network 'net'"):
             await world.repository.create(_enrolled("other"))
 
-        (stored,) = await world.repository.list_unfinished()
-        assert stored.key.name == "pool"
+        (stored,) = await world.repository.sightings(samples.CLUSTER)
+        assert (await world.repository.get(stored.id)).key.name == "pool"
 
     async def test_a_substrate_has_one_record_whatever_its_version(self, world: World) -> None:
         await world.repository.create(_enrolled("pool", "a", substrate="db-1"))
@@ -206,9 +287,9 @@ class TestProtecting:
         )
 
         refused = [item for item in answers if isinstance(item, ProtectedElsewhereError)]
-        (stored,) = await world.repository.list_unfinished()
+        (stored,) = await world.repository.sightings(samples.CLUSTER)
         assert len(refused) == 9
-        assert stored in answers
+        assert await world.repository.get(stored.id) in answers
         assert [await world.backdoor.events(item.id) for item in wanted].count([]) == 9
 
     async def test_a_live_key_still_gives_the_existing_one(self, world: World) -> None:
@@ -281,7 +362,7 @@ class TestFinding:
         gone = await world.repository.record_deletion_intent(gone.request_deletion(LATER))
         await world.repository.update(replace(gone, phase=Phase.DELETED))
 
-        listed = await world.repository.list_unfinished()
+        listed = await world.repository.sightings(samples.CLUSTER)
 
         assert [item.id for item in listed] == [old.id, young.id]
 
@@ -388,6 +469,20 @@ class TestUpdating:
         told = await world.backdoor.audit(resource.id)
         assert [row.action for row in told] == ["recreate", "recreate"]
         assert all("no node registered in time" in row.reason for row in told)
+
+    async def test_a_retry_is_audited_with_its_change(self, world: World) -> None:
+        resource = await world.resource()
+        again = samples.DECLARATION.model_copy(update={"retry": 1})
+        entry = audit.retry(resource, again)
+
+        stored = await world.repository.update(replace(resource, accepted=again), audit=entry)
+
+        (row,) = await world.backdoor.audit(stored.id)
+        assert (row.action, row.actor) == ("retry", None)
+        assert "from 0 to 1" in row.reason
+        with pytest.raises(StaleAggregateError):
+            await world.repository.update(replace(resource, accepted=again), audit=entry)
+        assert len(await world.backdoor.audit(stored.id)) == 1
 
     async def test_a_deletion_request_ends_the_tokens(self, world: World) -> None:
         resource = await world.resource()
@@ -563,7 +658,7 @@ class TestSiblings:
         resource = await world.resource(name)
         protected = (*resource.protected, sibling)
         resource = await world.repository.update(replace(resource, protected=protected))
-        assert resource.id not in {item.id for item in await world.repository.list_unsettled()}
+        assert resource.id not in await world.repository.unsettled(samples.CLUSTER)
         resource = await world.repository.record_deletion_intent(resource.request_deletion(LATER))
         return await world.repository.update(resource.enter(Phase.DELETED, LATER))
 
@@ -573,9 +668,9 @@ class TestSiblings:
         loose = await self._deleted(world, "web-1", released=False)
         await self._deleted(world, "web-2", released=True)
 
-        listed = await world.repository.list_unsettled()
+        listed = await world.repository.unsettled(samples.CLUSTER)
         protected = (loose.protected[0], replace(loose.protected[1], released=True))
         await world.repository.update(replace(loose, protected=protected))
 
-        assert list(listed) == [loose]
-        assert list(await world.repository.list_unsettled()) == []
+        assert list(listed) == [loose.id]
+        assert list(await world.repository.unsettled(samples.CLUSTER)) == []

@@ -10,6 +10,7 @@ import pytest
 from function.contract.strategy import Phase
 from reconciler.domain.broker import shared_hold
 from reconciler.domain.broker.errors import AssignmentNotFoundError
+from reconciler.domain.broker.shared_hold import SharedHold
 from reconciler.ports.broker import LOOSE_MAX
 from tests.contract.worlds import World
 from tests.unit.reconciler import samples
@@ -44,34 +45,85 @@ async def test_every_part_but_the_revision_tells_two_apart(
     await world.holds.remember(SECRET)
     await world.holds.remember(other)
 
-    await world.holds.forget(SECRET)
+    await _let_go(world, SECRET)
 
     assert await world.holds.list_in_namespace(other.namespace) == [other]
 
 
-async def test_remembering_again_counts_its_revision(world: World) -> None:
+async def _let_go(world: World, hold: SharedHold) -> None:
+    """Let go of what nobody remembers again meanwhile."""
+    marked = await world.holds.loosen(hold)
+    assert marked is not None
+    await world.holds.forget(marked)
+
+
+async def test_remembering_again_writes_nothing(world: World) -> None:
     await asyncio.gather(*(world.holds.remember(SECRET) for _ in range(5)))
 
-    assert await world.holds.list_in_namespace(HERE) == [replace(SECRET, revision=4)]
+    assert await world.holds.list_in_namespace(HERE) == [SECRET]
 
 
-async def test_forgetting_may_be_repeated(world: World) -> None:
+async def test_remembering_what_is_being_let_go_counts_its_revision_once(world: World) -> None:
     await world.holds.remember(SECRET)
+    marked = await world.holds.loosen(SECRET)
+    assert marked == replace(SECRET, revision=1)
 
-    for _ in range(2):
-        await world.holds.forget(SECRET)
+    await asyncio.gather(*(world.holds.remember(SECRET) for _ in range(5)))
+
+    assert await world.holds.list_in_namespace(HERE) == [replace(SECRET, revision=2)]
+
+
+async def test_letting_go_may_be_begun_again(world: World) -> None:
+    await world.holds.remember(SECRET)
+    marked = await world.holds.loosen(SECRET)
+    assert marked is not None
+
+    again = await world.holds.loosen(marked)
+    assert again is not None
+    await world.holds.forget(marked)
+    assert await world.holds.list_in_namespace(HERE) == [again]
+    await world.holds.forget(again)
 
     assert await world.holds.list_in_namespace(HERE) == []
 
 
-async def test_one_that_was_remembered_since_it_was_read_is_not_forgotten(world: World) -> None:
+async def test_forgetting_may_be_repeated(world: World) -> None:
     await world.holds.remember(SECRET)
-    (read,) = await world.holds.list_in_namespace(HERE)
+    marked = await world.holds.loosen(SECRET)
+    assert marked is not None
+
+    for _ in range(2):
+        await world.holds.forget(marked)
+
+    assert await world.holds.list_in_namespace(HERE) == []
+
+
+async def test_what_nobody_is_letting_go_is_not_forgotten(world: World) -> None:
+    await world.holds.remember(SECRET)
+
+    await world.holds.forget(SECRET)
+
+    assert await world.holds.list_in_namespace(HERE) == [SECRET]
+
+
+async def test_one_that_was_remembered_since_it_was_marked_is_not_forgotten(world: World) -> None:
+    await world.holds.remember(SECRET)
+    marked = await world.holds.loosen(SECRET)
+    assert marked is not None
 
     await world.holds.remember(SECRET)
-    await world.holds.forget(read)
+    await world.holds.forget(marked)
 
-    assert await world.holds.list_in_namespace(HERE) == [replace(SECRET, revision=1)]
+    assert await world.holds.list_in_namespace(HERE) == [replace(SECRET, revision=2)]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+async def test_what_is_not_as_it_was_read_cannot_be_let_go(world: World, gone: bool) -> None:
+    if not gone:
+        await world.holds.remember(SECRET)
+        await world.holds.loosen(SECRET)
+
+    assert await world.holds.loosen(SECRET) is None
 
 
 async def test_of_one_who_remembers_and_one_who_forgets_the_first_is_never_lost(
@@ -80,11 +132,13 @@ async def test_of_one_who_remembers_and_one_who_forgets_the_first_is_never_lost(
     for _ in range(10):
         await world.holds.remember(SECRET)
         (read,) = await world.holds.list_in_namespace(HERE)
+        marked = await world.holds.loosen(read)
+        assert marked is not None
 
-        await asyncio.gather(world.holds.forget(read), world.holds.remember(SECRET))
+        await asyncio.gather(world.holds.forget(marked), world.holds.remember(SECRET))
 
         (kept,) = await world.holds.list_in_namespace(HERE)
-        await world.holds.forget(kept)
+        await _let_go(world, kept)
 
 
 async def test_what_nobody_uses_is_loose_once_per_credential(world: World) -> None:
@@ -129,12 +183,31 @@ async def test_a_sweep_gets_so_many_and_no_more(world: World) -> None:
     assert len(await world.holds.list_loose()) == LOOSE_MAX
 
 
+async def test_what_cannot_be_let_go_keeps_nothing_else_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("reconciler.adapters.postgres.hold_ledger", "tests.fakes.hold_ledger"):
+        monkeypatch.setattr(f"{module}.LOOSE_MAX", 2)
+    for number in range(3):
+        await world.holds.remember(replace(SECRET, credential=f"c{number}"))
+
+    looks = [await world.holds.list_loose() for _ in range(3)]
+
+    assert looks == [[(HERE, "c0"), (HERE, "c1")], [(HERE, "c2")], looks[0]]
+
+
+async def _let_go_of_foreign(world: World) -> None:
+    marked = await world.foreign_holds.loosen(SECRET)
+    assert marked is not None
+    await world.foreign_holds.forget(marked)
+
+
 async def test_each_cluster_has_its_own(world: World) -> None:
     await world.tenancy.ensure_cluster("elsewhere", "Elsewhere")
     await world.holds.remember(SECRET)
     await world.foreign_holds.remember(SECRET)
 
-    await world.foreign_holds.forget(SECRET)
+    await _let_go_of_foreign(world)
 
     assert await world.foreign_holds.list_loose() == []
     assert await world.foreign_holds.list_in_namespace(HERE) == []

@@ -166,11 +166,36 @@ class TestTokenSecrets:
         await world.cluster.create_token_secret(record, name="web-g1", token=token())
         await world.cluster.create_token_secret(record, name="web-g2", token=token(2))
 
-        await world.cluster.delete_token_secret(world.namespace, "web-g1")
-        await world.cluster.delete_token_secret(world.namespace, "web-g1")
+        owner = record["metadata"]["uid"]
+        await world.cluster.delete_token_secret(world.namespace, "web-g1", owner=owner)
+        await world.cluster.delete_token_secret(world.namespace, "web-g1", owner=owner)
 
         assert not await world.cluster.token_secret_exists(world.namespace, "web-g1")
         assert await world.cluster.token_secret_exists(world.namespace, "web-g2")
+
+    async def test_a_late_deletion_leaves_that_of_a_later_record(self, world: ClusterWorld) -> None:
+        earlier, issued = world.new_record("web"), token()
+        world.remove_record(earlier)
+        record = world.new_record("web")
+        await world.cluster.create_token_secret(record, name="web-g1", token=issued)
+
+        owner = earlier["metadata"]["uid"]
+        await world.cluster.delete_token_secret(world.namespace, "web-g1", owner=owner)
+
+        assert await world.cluster.token_secret_exists(world.namespace, "web-g1")
+
+    async def test_a_late_delivery_leaves_that_of_a_later_record(self, world: ClusterWorld) -> None:
+        earlier, issued = world.new_record("web"), token()
+        world.remove_record(earlier)
+        record = world.new_record("web")
+        await world.cluster.create_token_secret(record, name="web-g1", token=issued)
+
+        with pytest.raises(StaleAggregateError):
+            await world.cluster.create_token_secret(earlier, name="web-g1", token=token())
+
+        delivered = world.delivered("web-g1")
+        assert delivered is not None
+        assert delivered.owner == record["metadata"]["uid"]
 
     async def test_an_absent_one_does_not_exist(self, world: ClusterWorld) -> None:
         assert not await world.cluster.token_secret_exists(world.namespace, "nobody-g1")
@@ -457,6 +482,10 @@ class TestXRFacts:
         assert await world.cluster.get_xr_facts(nobody, world.namespace) == GONE
 
 
+def _other_group(unserved: SubstrateReference) -> bool:
+    return names.group_of(unserved.api_version) != names.group_of(reference().api_version)
+
+
 class TestSubstrates:
     async def test_what_is_not_there_is_none(self, world: ClusterWorld) -> None:
         assert await world.cluster.get_object(reference(), world.namespace) is None
@@ -467,8 +496,11 @@ class TestSubstrates:
     ) -> None:
         unserved = reference().model_copy(update=changes)
 
-        with pytest.raises(KindNotServedError):
+        with pytest.raises(KindNotServedError) as raised:
             await world.cluster.get_object(unserved, world.namespace)
+
+        served = reference().api_version if "api_version" in changes else None
+        assert raised.value.elsewhere == (None if _other_group(unserved) else served)
 
     @pytest.mark.parametrize("terminating", [False, True])
     async def test_one_is_seen_as_it_stands(self, world: ClusterWorld, terminating: bool) -> None:
@@ -606,9 +638,10 @@ class TestComposites:
         composite = reference()
         uid = world.compose(composite)
         where = world.namespace
+        seen = await world.cluster.get_object(composite, where)
+        assert seen is not None
 
-        for _ in range(2):
-            await world.cluster.hold_below(composite, where, uid=uid, handle=HANDLE)
+        await world.cluster.hold_below(composite, where, live=seen, handle=HANDLE)
 
         found = await world.cluster.get_object(composite, where)
         assert found is not None
@@ -623,11 +656,30 @@ class TestComposites:
     async def test_another_under_its_name_is_not_marked(self, world: ClusterWorld) -> None:
         composite = reference()
         world.compose(composite)
+        where = world.namespace
+        seen = await world.cluster.get_object(composite, where)
+        assert seen is not None
+        another = replace(seen, uid=str(uuid4()))
 
-        await world.cluster.hold_below(composite, world.namespace, uid=str(uuid4()), handle=HANDLE)
-        await world.cluster.hold_below(
-            reference(), world.namespace, uid=str(uuid4()), handle=HANDLE
-        )
+        for each, stranger in ((composite, another), (reference(), seen)):
+            with pytest.raises(StaleAggregateError):
+                await world.cluster.hold_below(each, where, live=stranger, handle=HANDLE)
+
+        found = world.live(composite)
+        assert found is not None
+        assert not found.below_held
+
+    async def test_a_late_mark_does_not_undo_that_it_was_let_go(self, world: ClusterWorld) -> None:
+        composite = reference()
+        uid = world.compose(composite)
+        where = world.namespace
+        seen = await world.cluster.get_object(composite, where)
+        assert seen is not None
+        await world.cluster.hold_below(composite, where, live=seen, handle=HANDLE)
+        await world.cluster.let_go(composite, where, uid=uid)
+
+        with pytest.raises(StaleAggregateError):
+            await world.cluster.hold_below(composite, where, live=seen, handle=HANDLE)
 
         found = world.live(composite)
         assert found is not None
@@ -683,8 +735,10 @@ class TestStatus:
         first = {"phase": "Pending", "xrName": "pr-1", "bootstrap": {"state": "Issued"}}
         await world.cluster.write_status(record, first)
 
-        await world.cluster.write_status(record, {"phase": "Ready", "substrate": "Present"})
-        await world.cluster.write_status(record, {"phase": "Ready", "substrate": "Present"})
+        for _ in range(2):
+            read = world.live_record(record)
+            assert read is not None
+            await world.cluster.write_status(read, {"phase": "Ready", "substrate": "Present"})
 
         found = world.live_record(record)
         assert found is not None
@@ -704,6 +758,19 @@ class TestStatus:
         found = world.live_record(record)
         assert found is not None
         assert found["status"] == {"phase": "Pending"}
+
+    async def test_one_that_comes_late_leaves_what_was_written_since(
+        self, world: ClusterWorld
+    ) -> None:
+        record = world.new_record()
+        await world.cluster.write_status(record, {"phase": "Deprovisioning", "substrate": "Absent"})
+
+        with pytest.raises(StaleAggregateError):
+            await world.cluster.write_status(record, {"phase": "Ready", "substrate": "Present"})
+
+        found = world.live_record(record)
+        assert found is not None
+        assert found["status"] == {"phase": "Deprovisioning", "substrate": "Absent"}
 
     async def test_a_record_that_is_gone_has_none(self, world: ClusterWorld) -> None:
         record = world.new_record()
@@ -753,6 +820,35 @@ class TestLooseRecords:
         world.remove_record(record)
 
         await world.cluster.delete_loose_record(record)
+
+
+class TestStandingRecords:
+    async def test_one_stands_until_it_is_deleted(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        before = await world.cluster.record_stands(record)
+
+        await world.cluster.delete_loose_record(record)
+
+        assert (before, await world.cluster.record_stands(record)) == (True, False)
+
+    async def test_one_that_was_read_while_it_was_going_stands_until_it_is_gone(
+        self, world: ClusterWorld
+    ) -> None:
+        record = world.new_record()
+        await world.cluster.delete_loose_record(record)
+        going = world.live_record(record)
+        assert going is not None
+        before = await world.cluster.record_stands(going)
+
+        world.remove_record(record)
+
+        assert (before, await world.cluster.record_stands(going)) == (True, False)
+
+    async def test_another_under_its_name_is_not_it(self, world: ClusterWorld) -> None:
+        record = world.new_record()
+        other = {**record, "metadata": {**record["metadata"], "uid": str(uuid4())}}
+
+        assert not await world.cluster.record_stands(other)
 
 
 class TestFinalizer:

@@ -19,6 +19,7 @@ from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.fence import Store
 from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
 from reconciler.adapters.postgres.pool import open_pool
@@ -26,11 +27,8 @@ from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepos
 from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.domain.broker import ids
-from reconciler.domain.broker.resource import (
-    ProtectedObject,
-    ProvisionedResource,
-    RecordIdentity,
-)
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration import RepeatDetail
 from reconciler.domain.identity.registration_body import RegistrationBody
@@ -101,10 +99,12 @@ class World:
     """One set of adapters over one store that holds a Domain, a Project and a cluster.
 
     Attributes:
+        foreign: The repository of a cluster that is not stored until a test stores it.
         foreign_holds: The ledger of a cluster that is not stored until a test stores it.
     """
 
     repository: BrokerRepository
+    foreign: BrokerRepository
     issuer: TokenIssuer
     deregistrar: NodeDeregistrar
     holds: HoldLedger
@@ -273,7 +273,8 @@ async def memory_world() -> World:
     """Build a world of fakes."""
     store = MemoryStore()
     world = World(
-        repository=InMemoryBrokerRepository(store, check_placement=True),
+        repository=InMemoryBrokerRepository(store, samples.CLUSTER, check_placement=True),
+        foreign=InMemoryBrokerRepository(store, ELSEWHERE, check_placement=True),
         issuer=InMemoryTokenIssuer(store),
         deregistrar=InMemoryNodeDeregistrar(store),
         holds=InMemoryHoldLedger(store, samples.CLUSTER, check_placement=True),
@@ -291,14 +292,16 @@ async def postgres_world(dsn: str) -> AsyncIterator[World]:
     """Build a world on a migrated database."""
     secrets = SystemSecretSource(env="prod")
     pool = await open_pool(dsn)
+    store = Store(pool)
     try:
         world = World(
-            repository=PostgresBrokerRepository(pool),
-            issuer=PostgresTokenIssuer(pool, secrets),
-            deregistrar=PostgresNodeDeregistrar(pool),
-            holds=PostgresHoldLedger(pool, samples.CLUSTER),
-            foreign_holds=PostgresHoldLedger(pool, ELSEWHERE),
-            tenancy=PostgresTenancyRepository(pool, secrets),
+            repository=PostgresBrokerRepository(store, samples.CLUSTER),
+            foreign=PostgresBrokerRepository(store, ELSEWHERE),
+            issuer=PostgresTokenIssuer(store, secrets),
+            deregistrar=PostgresNodeDeregistrar(store),
+            holds=PostgresHoldLedger(store, samples.CLUSTER),
+            foreign_holds=PostgresHoldLedger(store, ELSEWHERE),
+            tenancy=PostgresTenancyRepository(store, secrets),
             enrolment_store=PostgresEnrolmentStore(pool),
             backdoor=_PostgresBackdoor(pool),
             registered=[],

@@ -47,7 +47,8 @@ def stack() -> Iterator[Stack]:
     (ROOT / ".run").mkdir(exist_ok=True)
     run_dir = Path(tempfile.mkdtemp(prefix="e2e-", dir=ROOT / ".run"))
     lines: list[str] = []
-    with Stack(run_dir, report=lines.append) as running:
+    often = {"PLEXSPHERE_PROVISIONING_BROKER_ORPHAN_INTERVAL": "5s"}
+    with Stack(run_dir, report=lines.append, env=often) as running:
         running.start_function(
             DELAY_FUNCTION, [sys.executable, str(Path(__file__).parent / "delay_function.py")]
         )

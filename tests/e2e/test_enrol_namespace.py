@@ -21,7 +21,7 @@ from tests.e2e.deploy.identity import BREAK_GLASS, Caller
 from tests.e2e.enrol_pool import Pool, assert_same, held
 from tests.e2e.enrol_world import ENTRY, LONG
 from tests.e2e.test_force_release import KEEP, LET_GO
-from tests.e2e.world import API, CLOUD_API, Object, condition_of, wait_for
+from tests.e2e.world import API, CLOUD_API, Object, condition_of, namespace_went, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 
@@ -172,6 +172,7 @@ def test_nodes_that_never_came_leave_a_deleted_namespace_in_the_same_order(
 
 def _delete_namespace(pool: Pool) -> None:
     """Delete a namespace as a person may who gets past its hold."""
+    wait_for(lambda: _count(pool) == "2", "both records counted")
     with pytest.raises(RefusedError, match="it holds 2 ProvisioningRecords"):
         pool.cluster.delete("v1", "Namespace", pool.namespace)
     glass = Caller(pool.stack.plane.kubeconfig).as_user("jane", BREAK_GLASS)
@@ -179,6 +180,13 @@ def _delete_namespace(pool: Pool) -> None:
     answer = glass.delete(f"/api/v1/namespaces/{pool.namespace}")
 
     assert answer.ok, answer.message
+
+
+def _count(pool: Pool) -> str:
+    """Return how many records its namespace says that it holds."""
+    namespace = pool.cluster.get("v1", "Namespace", pool.namespace) or {}
+    annotations = namespace.get("metadata", {}).get("annotations") or {}
+    return str(annotations.get("provisioning.plexsphere.com/records", ""))
 
 
 def _refused(pool: Pool) -> bool:
@@ -190,7 +198,7 @@ def _refused(pool: Pool) -> bool:
 
 def _until_namespace_gone(pool: Pool) -> None:
     wait_for(
-        lambda: pool.cluster.get("v1", "Namespace", pool.namespace) is None,
+        lambda: namespace_went(pool.stack, pool.namespace),
         "the namespace gone",
         timeout_s=SLOW_S,
         explain=lambda: f"{pool.left()} {pool.explain()}",

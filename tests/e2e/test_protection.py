@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,18 @@ from kubernetes.client.exceptions import ApiException
 
 from dev import facts
 from dev.kube import Cluster, RefusedError
-from dev.stack import RECONCILER_ACCOUNT, ROOT, Stack
-from tests.e2e.conftest import PIPELINE_IDS, PIPELINES, MakeNode
-from tests.e2e.world import API, CLOUD_API, SUBSTRATE_API, Node, wait_for
+from dev.stack import ROOT, Stack
+from tests.e2e.at_once import Case, Outcome, at_once
+from tests.e2e.conftest import PIPELINES
+from tests.e2e.world import (
+    API,
+    CLOUD_API,
+    SUBSTRATE_API,
+    Node,
+    let_go_of_namespace,
+    namespace_went,
+    wait_for,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -38,21 +48,27 @@ def _delete_all(cluster: Cluster, api: str, kind: str, namespace: str) -> None:
     )
 
 
-@pytest.fixture(scope="module", params=PIPELINES, ids=PIPELINE_IDS)
-def pipeline(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+CASES = [
+    Case(pipeline=pipeline, registered=registered)
+    for pipeline, registered in product(PIPELINES, (True, False))
+]
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["registered", "never-came"])
-def settled(stack: Stack, request: pytest.FixtureRequest, pipeline: str) -> Iterator[Node]:
-    registered = bool(request.param)
-    labels = {} if registered else {"demo-boot": "never"}
-    name = f"protected-{request.param}-{pipeline}".lower()
-    node = Node(stack, name, labels=labels, composition=pipeline).apply()
-    handle = node.until_ready() if registered else node.until_enrolling()
-    yield node
-    node.delete(propagation="Background")
-    node.until_gone(handle)
+@pytest.fixture(scope="module")
+def all_settled(stack: Stack) -> Iterator[dict[Case, Node]]:
+    """A node of each case, as far as it goes."""
+    nodes = {case: case.node(stack, "protected") for case in CASES}
+    handles = {case: case.settled(node) for case, node in nodes.items()}
+    yield nodes
+    for node in nodes.values():
+        node.delete(propagation="Background")
+    for case, node in nodes.items():
+        node.until_gone(handles[case])
+
+
+@pytest.fixture(params=CASES, ids=str)
+def settled(request: pytest.FixtureRequest, all_settled: dict[Case, Node]) -> Node:
+    return all_settled[request.param]
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
@@ -91,71 +107,62 @@ def test_the_definitions_cannot_be_deleted(settled: Node, api: str, kind: str, n
     assert "delete the objects first" in str(refused.value)
 
 
-@pytest.fixture
-def other_project(stack: Stack) -> Callable[[str], str]:
-    """Make a Project of its own, because its namespace will go."""
-
-    def make(identity: str) -> str:
-        name = f"project-{identity}"
-        credential = stack.plane.cluster.get(API, "CloudCredential", "demo-main")
-        assert credential is not None
-        projects = sorted({*credential["spec"]["projects"], name})
-        stack.plane.apply(
-            {
-                "apiVersion": API,
-                "kind": "Project",
-                "metadata": {"name": name},
-                "spec": {"id": identity, "domainRef": {"name": "acme"}},
-            },
-            {
-                "apiVersion": API,
-                "kind": "CloudCredential",
-                "metadata": {"name": "demo-main"},
-                "spec": {**credential["spec"], "projects": projects},
-            },
-        )
-        namespace = f"plexsphere-project-{identity}"
-        wait_for(lambda: stack.plane.cluster.get("v1", "Namespace", namespace), namespace)
-        return namespace
-
-    return make
+def _other_projects(stack: Stack, identities: Mapping[Case, str]) -> None:
+    """Make a Project for each case, because its namespace will go."""
+    credential = stack.plane.cluster.get(API, "CloudCredential", "demo-main")
+    assert credential is not None
+    known = credential["spec"]["projects"]
+    projects = sorted({*known, *(f"project-{identity}" for identity in identities.values())})
+    made = [
+        {
+            "apiVersion": API,
+            "kind": "Project",
+            "metadata": {"name": f"project-{identity}"},
+            "spec": {"id": identity, "domainRef": {"name": "acme"}},
+        }
+        for identity in identities.values()
+    ]
+    allowed = {
+        "apiVersion": API,
+        "kind": "CloudCredential",
+        "metadata": {"name": "demo-main"},
+        "spec": {**credential["spec"], "projects": projects},
+    }
+    stack.plane.apply(*made, allowed)
 
 
-@pytest.mark.parametrize("registered", [True, False], ids=["registered", "never-came"])
-def test_a_namespace_is_refused_with_its_count_and_keeps_the_order_without_its_label(
-    stack: Stack,
-    make_node: MakeNode,
-    other_project: Callable[[str], str],
-    pipeline: str,
-    *,
-    registered: bool,
-) -> None:
-    namespace = other_project(str(uuid.uuid4()))
-    labels = {} if registered else {"demo-boot": "never"}
-    node = make_node(namespace=namespace, labels=labels, composition=pipeline).apply()
-    handle = node.until_ready() if registered else node.until_enrolling()
+@pytest.fixture(scope="module")
+def namespaces(stack: Stack) -> Iterator[Outcome]:
+    identities = {case: str(uuid.uuid4()) for case in CASES}
+    _other_projects(stack, identities)
+    with at_once(CASES, lambda case: _delete_namespace(stack, identities[case], case)) as outcome:
+        yield outcome
+
+
+def _delete_namespace(stack: Stack, identity: str, case: Case) -> None:
     cluster = stack.plane.cluster
+    namespace = f"plexsphere-project-{identity}"
+    wait_for(lambda: cluster.get("v1", "Namespace", namespace), namespace)
+    node = case.node(stack, "inside", namespace=namespace)
+    handle = case.settled(node)
 
     with pytest.raises(RefusedError, match="it holds 1 ProvisioningRecords") as refused:
         cluster.delete("v1", "Namespace", namespace)
     assert refused.value.status == 403
 
-    _as_reconciler_take_label_off_and_delete(stack, namespace)
+    let_go_of_namespace(stack, namespace)
+    cluster.delete("v1", "Namespace", namespace)
 
-    wait_for(lambda: cluster.get("v1", "Namespace", namespace) is None, "the namespace gone")
-    node.assert_ordered(handle, registered=registered)
+    wait_for(lambda: namespace_went(stack, namespace), "the namespace gone")
+    node.assert_ordered(handle, registered=case.registered)
     node.assert_nothing_left(handle)
 
 
-def _as_reconciler_take_label_off_and_delete(stack: Stack, namespace: str) -> None:
-    kubeconfig = stack.plane.service_account_kubeconfig(*RECONCILER_ACCOUNT)
-    with tempfile.TemporaryDirectory() as cache, Cluster(kubeconfig, Path(cache)) as reconciler:
-        found = reconciler.get("v1", "Namespace", namespace)
-        assert found is not None
-        resource = reconciler.resource("v1", "Namespace")
-        body = {"metadata": {"labels": {"provisioning.plexsphere.com/hold": None}}}
-        resource.patch(name=namespace, body=body, content_type="application/merge-patch+json")
-    stack.plane.cluster.delete("v1", "Namespace", namespace)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_namespace_is_refused_with_its_count_and_keeps_the_order_without_its_label(
+    namespaces: Outcome, case: Case
+) -> None:
+    namespaces(case)
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,7 @@ def test_a_machine_whose_node_never_comes_is_made_anew_as_often_as_allowed(
     _until_anew(node, handle, second)
     assert node.until_ready(timeout_s=DUE_S) == handle
     assert _generation(node) == 3
-    assert _audited(node.stack, handle) == ["recreate", "recreate"]
+    assert _audited(node.stack, handle) == ["recreate", "retry", "recreate"]
     node.delete(propagation="Background")
     node.until_gone(handle)
     node.assert_nothing_left(handle)

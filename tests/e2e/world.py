@@ -6,10 +6,12 @@ Assertions rest on records that others keep: Postgres, the demo cloud, the audit
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
@@ -19,7 +21,8 @@ from dev import facts
 from dev.facts import Fact
 from dev.kube import Cluster
 from dev.process import POLL_S
-from dev.stack import Stack
+from dev.stack import RECONCILER_ACCOUNT, Stack
+from function.contract import names
 
 API: Final = "provisioning.plexsphere.com/v1alpha1"
 SUBSTRATE_API: Final = "blueprints.plexsphere.com/v1alpha1"
@@ -278,3 +281,21 @@ async def _aggregate(dsn: str, handle: str) -> asyncpg.Record | None:
         )
     finally:
         await connection.close()
+
+
+def let_go_of_namespace(stack: Stack, namespace: str) -> None:
+    """Take the hold off a namespace as only the reconciler may, though it has records."""
+    kubeconfig = stack.plane.service_account_kubeconfig(*RECONCILER_ACCOUNT)
+    with tempfile.TemporaryDirectory() as cache, Cluster(kubeconfig, Path(cache)) as reconciler:
+        resource = reconciler.resource("v1", "Namespace")
+        body = {"metadata": {"labels": {names.LABEL_HOLD: None}}}
+        resource.patch(name=namespace, body=body, content_type="application/merge-patch+json")
+
+
+def namespace_went(stack: Stack, namespace: str) -> bool:
+    """Tell whether a namespace that was asked to go is gone.
+
+    Its Project is still there: a new one of the same name may stand in its place in no time.
+    """
+    found = stack.plane.cluster.get("v1", "Namespace", namespace)
+    return found is None or "deletionTimestamp" not in found["metadata"]

@@ -5,35 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from function.contract.strategy import Phase
 from reconciler.domain.broker import events, ids, protection
 from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
+    LivesElsewhereError,
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
 from reconciler.domain.broker.events import LifecycleEvent
-from reconciler.domain.broker.resource import (
-    ProtectedObject,
-    ProvisionedResource,
-    ResourceKey,
-)
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+from tests.fakes.census import InMemoryCensus
 from tests.fakes.memory import MemoryStore
 
 
-class InMemoryBrokerRepository:
+class InMemoryBrokerRepository(InMemoryCensus):
     """Keeps the promises of `ports.broker.BrokerRepository`."""
 
-    def __init__(self, store: MemoryStore | None = None, *, check_placement: bool = False) -> None:
-        self.store = store or MemoryStore()
+    def __init__(
+        self,
+        store: MemoryStore,
+        cluster: ids.ManagementClusterID,
+        *,
+        check_placement: bool = False,
+    ) -> None:
+        super().__init__(store, cluster)
         self._check_placement = check_placement
 
     async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
-        existing = await self.find_live(resource.key)
-        if existing is not None:
-            return existing
+        live = self._live(resource.key)
+        if live is not None and live.management_cluster_id != self.cluster:
+            raise LivesElsewhereError(self.store.slug(live.management_cluster_id))
+        if live is not None:
+            return live
         placed = (
             resource.project_id in self.store.projects
             and resource.management_cluster_id in self.store.clusters
@@ -53,32 +59,22 @@ class InMemoryBrokerRepository:
         return self.store.resources[resource_id]
 
     async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
-        for resource in self.store.resources.values():
-            if resource.key == key and resource.deletion_requested_at is None:
-                return resource
-        return None
+        live = self._live(key)
+        return live if live is None or live.management_cluster_id == self.cluster else None
+
+    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
+        live = self._live(key)
+        here = live is None or live.management_cluster_id == self.cluster
+        return None if live is None or here else self.store.slug(live.management_cluster_id)
 
     async def find_by_record(self, uid: str) -> ProvisionedResource | None:
-        found = [item for item in self.store.resources.values() if item.record.uid == uid]
+        everything = self.store.resources.values()
+        mine = [item for item in everything if item.management_cluster_id == self.cluster]
+        found = [item for item in mine if item.record.uid == uid]
         return max(found, key=lambda item: (item.created_at, item.id), default=None)
 
-    async def list_unfinished(self) -> Sequence[ProvisionedResource]:
-        unfinished = [
-            item for item in self.store.resources.values() if item.phase is not Phase.DELETED
-        ]
-        return sorted(unfinished, key=lambda item: (item.created_at, item.id))
-
     async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
-        return [item for item in await self.list_unfinished() if item.key.namespace == namespace]
-
-    async def list_unsettled(self) -> Sequence[ProvisionedResource]:
-        unsettled = [
-            item
-            for item in self.store.resources.values()
-            if item.phase is Phase.DELETED
-            and any(part.sibling and not part.released for part in item.protected)
-        ]
-        return sorted(unsettled, key=lambda item: (item.created_at, item.id))
+        return self._in_namespace(namespace)
 
     async def update(
         self,
@@ -105,6 +101,8 @@ class InMemoryBrokerRepository:
             enrolling_since=resource.enrolling_since,
             recreations=resource.recreations,
             recreating_since=resource.recreating_since,
+            children=resource.children,
+            rendered_with=resource.rendered_with,
             version=stored.version + 1,
         )
         self.store.resources[resource.id] = changed
@@ -114,13 +112,19 @@ class InMemoryBrokerRepository:
             self.store.append_once(resource.id, event, resource.updated_at)
         return changed
 
+    def _live(self, key: ResourceKey) -> ProvisionedResource | None:
+        everything = self.store.resources.values()
+        live = (item for item in everything if item.deletion_requested_at is None)
+        return next((item for item in live if item.key == key), None)
+
     async def _claim(self, resource: ProvisionedResource, known: Sequence[ProtectedObject]) -> None:
         if not resource.enrolled:
             return
         others = [
             other
-            for other in await self.list_in_namespace(resource.key.namespace)
-            if other.management_cluster_id == resource.management_cluster_id
+            for other in self._unfinished()
+            if other.key.namespace == resource.key.namespace
+            and other.management_cluster_id == resource.management_cluster_id
         ]
         protection.refuse_contested(resource, protection.added(resource, known), others)
 

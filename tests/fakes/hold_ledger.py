@@ -26,14 +26,27 @@ class InMemoryHoldLedger:
         self.store = store
         self._cluster_id = cluster_id
         self._check_placement = check_placement
+        self._loose_after: tuple[str, str] | None = None
 
     async def remember(self, hold: SharedHold) -> None:
         if self._check_placement and self._cluster_id not in self.store.clusters:
             message = "cannot remember hold: its management cluster is not stored"
             raise AssignmentNotFoundError(message)
-        known = self.store.holds.get(self._key(hold))
-        revision = 0 if known is None else known.revision + 1
-        self.store.holds[self._key(hold)] = replace(hold, revision=revision)
+        key = self._key(hold)
+        known = self.store.holds.get(key)
+        if known is None:
+            self.store.holds[key] = replace(hold, revision=0)
+        elif key in self.store.loosened:
+            self.store.loosened.discard(key)
+            self.store.holds[key] = replace(hold, revision=known.revision + 1)
+
+    async def loosen(self, hold: SharedHold) -> SharedHold | None:
+        key = self._key(hold)
+        if self.store.holds.get(key) != hold:
+            return None
+        self.store.loosened.add(key)
+        self.store.holds[key] = replace(hold, revision=hold.revision + 1)
+        return self.store.holds[key]
 
     async def list_in_namespace(self, namespace: str) -> Sequence[SharedHold]:
         mine = (
@@ -44,8 +57,10 @@ class InMemoryHoldLedger:
         return sorted(mine, key=_order)
 
     async def forget(self, hold: SharedHold) -> None:
-        if self.store.holds.get(self._key(hold)) == hold:
-            del self.store.holds[self._key(hold)]
+        key = self._key(hold)
+        if self.store.holds.get(key) == hold and key in self.store.loosened:
+            del self.store.holds[key]
+            self.store.loosened.discard(key)
 
     async def list_loose(self) -> Sequence[tuple[str, str]]:
         used = {
@@ -58,8 +73,12 @@ class InMemoryHoldLedger:
             for (cluster_id, _), hold in self.store.holds.items()
             if cluster_id == self._cluster_id
         )
-        loose = dict.fromkeys(pair for pair in mine if pair not in used)
-        return list(loose)[:LOOSE_MAX]
+        loose = list(dict.fromkeys(pair for pair in mine if pair not in used))
+        after, self._loose_after = self._loose_after, None
+        page = loose[loose.index(after) + 1 if after in loose else 0 :][:LOOSE_MAX]
+        if len(page) == LOOSE_MAX:
+            self._loose_after = page[-1]
+        return page
 
     def _key(self, hold: SharedHold) -> tuple[ids.ManagementClusterID, SharedHold]:
         return self._cluster_id, replace(hold, revision=0)

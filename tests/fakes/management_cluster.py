@@ -14,7 +14,13 @@ from reconciler.domain.broker.external_secret import is_ours
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import IssuedToken
-from reconciler.ports.cluster import KindNotServedError, LiveObject, NotAllowedError
+from reconciler.ports.cluster import (
+    SOMEBODY_ELSE,
+    KindNotServedError,
+    LiveObject,
+    Needed,
+    NotAllowedError,
+)
 
 Kind = tuple[str, str]
 Ref = tuple[str, str, str]
@@ -48,6 +54,7 @@ class InMemoryManagementCluster:
         credentials: The Secrets that carry credentials.
         external_secrets: Manifests, whoever made them.
         held: Kind, namespace and name of what carries the hold.
+        releasing: Kind, namespace and name of what is marked as about to be let go.
     """
 
     policies: bool = True
@@ -70,6 +77,7 @@ class InMemoryManagementCluster:
     credentials: set[Key] = field(default_factory=set)
     external_secrets: dict[Key, dict[str, Any]] = field(default_factory=dict)
     held: set[tuple[str, str, str]] = field(default_factory=set)
+    releasing: set[tuple[str, str, str]] = field(default_factory=set)
     records_in: dict[str, int] = field(default_factory=dict)
     events: list[RecordedEvent] = field(default_factory=list)
     journal: list[str] = field(default_factory=list)
@@ -91,7 +99,13 @@ class InMemoryManagementCluster:
             return tuple(verbs)
         return tuple(verb for verb in verbs if (api_version, kind, verb) in self.forbidden)
 
-    async def hold_namespace(self, namespace: str, *, records: int) -> None:
+    async def hold_namespace(
+        self, namespace: str, *, records: int, needed: Needed | None = None
+    ) -> None:
+        if records:
+            self.releasing.discard(("Namespace", "", namespace))
+        elif not await self._given_up(("Namespace", "", namespace), needed):
+            return
         if self.records_in.get(namespace, 0) != records:
             self.records_in[namespace] = records
             self.journal.append(f"hold {records}")
@@ -104,22 +118,27 @@ class InMemoryManagementCluster:
     ) -> None:
         metadata = record["metadata"]
         key = (metadata["namespace"], name)
+        if key in self.secrets and self._live(record) is None:
+            raise StaleAggregateError
         if key not in self.secrets or self.secret_owners.get(key) != metadata["uid"]:
             self.secrets[key] = token
             self.secret_owners[key] = metadata["uid"]
             self.journal.append("create secret")
 
-    async def delete_token_secret(self, namespace: str, name: str) -> None:
-        if self.secrets.pop((namespace, name), None) is not None:
-            self.journal.append("delete secret")
+    async def delete_token_secret(self, namespace: str, name: str, *, owner: str) -> None:
+        if self.secret_owners.get((namespace, name)) == owner:
+            del self.secret_owners[namespace, name]
+            if self.secrets.pop((namespace, name), None) is not None:
+                self.journal.append("delete secret")
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
         if _key(manifest) not in self.provider_configs:
             return None
-        return self.provider_configs[_key(manifest)] or "somebody else"
+        return self.provider_configs[_key(manifest)] or SOMEBODY_ELSE
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
         served = self._namespaced(manifest["apiVersion"], manifest["kind"])
+        self.releasing.discard(("ProviderConfig", *_key(manifest)))
         if served and _key(manifest) not in self.provider_configs:
             holder = manifest["metadata"]["annotations"][ANNOTATION_CREDENTIAL]
             self.provider_configs[_key(manifest)] = holder
@@ -128,8 +147,12 @@ class InMemoryManagementCluster:
             self.provider_config_secrets[_key(manifest)] = secret
             self.journal.append("create provider config")
 
-    async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
+    async def delete_provider_config(
+        self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
+    ) -> None:
         served = self._namespaced(api_version, "ProviderConfig")
+        if not await self._given_up(("ProviderConfig", namespace, name), needed):
+            return
         if served and self.provider_configs.get((namespace, name)) is not None:
             del self.provider_configs[namespace, name]
             self.journal.append("delete provider config")
@@ -139,8 +162,14 @@ class InMemoryManagementCluster:
         name = self.provider_config_secrets.get(_key(manifest)) if found else None
         return name if name and names.is_cloud_credentials_secret(name) else None
 
-    async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
+    async def hold_credentials(
+        self, namespace: str, name: str, *, held: bool, needed: Needed | None = None
+    ) -> bool:
         present = (namespace, name) in self.credentials
+        if held:
+            self.releasing.discard(("Secret", namespace, name))
+        elif not await self._given_up(("Secret", namespace, name), needed):
+            return present
         if present:
             self._hold("Secret", namespace, name, held=held)
         external = self.external_secrets.get((namespace, name))
@@ -184,13 +213,14 @@ class InMemoryManagementCluster:
         return served and (reference.api_version, reference.kind) in self.composites
 
     async def hold_below(
-        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+        self, reference: SubstrateReference, namespace: str, *, live: LiveObject, handle: str
     ) -> None:
         self._authorize(reference.api_version, reference.kind, "patch")
-        live = self.objects.get(_ref(reference))
-        if live is not None and live.uid == uid and not live.below_held:
-            self.objects[_ref(reference)] = replace(live, below_held=True)
-            self.journal.append(f"hold below {reference.kind} {reference.name} for {handle}")
+        now = self.objects.get(_ref(reference))
+        if now is None or (now.uid, now.version) != (live.uid, live.version):
+            raise StaleAggregateError
+        self.objects[_ref(reference)] = _written(now, below_held=True)
+        self.journal.append(f"hold below {reference.kind} {reference.name} for {handle}")
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         self._authorize(reference.api_version, reference.kind, "patch")
@@ -198,14 +228,14 @@ class InMemoryManagementCluster:
         if live is None or live.uid != uid:
             raise StaleAggregateError
         if not live.released:
-            self.objects[_ref(reference)] = replace(live, released=True)
+            self.objects[_ref(reference)] = _written(live, released=True)
             self.journal.append("release")
 
     async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         self._authorize(reference.api_version, reference.kind, "patch")
         live = self.objects.get(_ref(reference))
         if live is not None and live.uid == uid and live.held:
-            self.objects[_ref(reference)] = replace(live, held=False, below_held=False)
+            self.objects[_ref(reference)] = _written(live, held=False, below_held=False)
             self.journal.append(f"let go {reference.kind} {reference.name}")
 
     async def delete_object(
@@ -220,10 +250,30 @@ class InMemoryManagementCluster:
 
     async def write_status(self, record: dict[str, Any], status: dict[str, Any]) -> None:
         live = self._live(record)
-        if live is None:
+        if live is None or _version(live) != _version(record):
             raise StaleAggregateError
+        if live.get("status") != status:
+            live["metadata"]["resourceVersion"] = str(int(_version(live)) + 1)
         live["status"] = status
         self.journal.append("write status")
+
+    async def _given_up(self, what: tuple[str, str, str], needed: Needed | None) -> bool:
+        """Mark, ask, and tell whether it is still marked."""
+        if needed is None:
+            return True
+        self.releasing.add(what)
+        if await needed() or what not in self.releasing:
+            return False
+        self.releasing.discard(what)
+        return True
+
+    async def record_stands(self, record: dict[str, Any]) -> bool:
+        live = self._live(record)
+        if live is None:
+            return False
+        return "deletionTimestamp" in record["metadata"] or (
+            "deletionTimestamp" not in live["metadata"]
+        )
 
     async def delete_loose_record(self, record: dict[str, Any]) -> None:
         live = self._live(record)
@@ -280,8 +330,14 @@ class InMemoryManagementCluster:
         return True if self.kinds is None else self.kinds.get((api_version, kind))
 
     def _require(self, api_version: str, kind: str) -> None:
-        if self._namespaced(api_version, kind) is None:
-            raise KindNotServedError
+        if self._namespaced(api_version, kind) is not None:
+            return
+        error = KindNotServedError()
+        group = names.group_of(api_version)
+        for version, served in self.kinds or {}:
+            if (names.group_of(version), served) == (group, kind):
+                error.elsewhere = version
+        raise error
 
     def _authorize(self, api_version: str, kind: str, verb: str) -> None:
         if (api_version, kind, verb) in self.forbidden:
@@ -294,6 +350,10 @@ class InMemoryManagementCluster:
         return live if same else None
 
 
+def _written(live: LiveObject, **changes: Any) -> LiveObject:
+    return replace(live, version=str(int(live.version or "0") + 1), **changes)
+
+
 def _rendered(found: dict[str, Any]) -> bool:
     return is_ours(found["metadata"].get("labels") or {})
 
@@ -304,3 +364,7 @@ def _ref(reference: SubstrateReference) -> Ref:
 
 def _key(manifest: dict[str, Any]) -> Key:
     return manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+
+
+def _version(record: dict[str, Any]) -> str:
+    return str(record["metadata"].get("resourceVersion", "0"))

@@ -135,7 +135,7 @@ class MemoryStore:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     domains: dict[str, DomainRow] = field(default_factory=dict)
     projects: dict[ids.ProjectID, tuple[ProjectRow, UUID]] = field(default_factory=dict)
-    clusters: set[ids.ManagementClusterID] = field(default_factory=set)
+    clusters: dict[ids.ManagementClusterID, str] = field(default_factory=dict)
     placements: dict[ids.ProjectID, tuple[ids.ManagementClusterID, str, str]] = field(
         default_factory=dict
     )
@@ -151,6 +151,8 @@ class MemoryStore:
     holds: dict[tuple[ids.ManagementClusterID, SharedHold], SharedHold] = field(
         default_factory=dict
     )
+    loosened: set[tuple[ids.ManagementClusterID, SharedHold]] = field(default_factory=set)
+    thaws: list[tuple[ids.ManagementClusterID, datetime]] = field(default_factory=list)
 
     def audit_once(self, resource: ProvisionedResource, entry: AuditEntry) -> None:
         """Append an entry; a second force-release of one aggregate is left out."""
@@ -171,6 +173,10 @@ class MemoryStore:
                 actor=entry.actor,
             )
         )
+
+    def slug(self, cluster: ids.ManagementClusterID) -> str:
+        """Return what a management cluster is called; its id where no test stored it."""
+        return self.clusters.get(cluster, str(cluster))
 
     def append_once(self, resource_id: UUID, event: LifecycleEvent, at: datetime) -> None:
         """Append an event unless its (aggregate, type, generation) was appended before."""

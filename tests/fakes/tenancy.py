@@ -65,7 +65,7 @@ class InMemoryTenancyRepository:
 
     async def ensure_cluster(self, slug: str, display_name: str) -> ids.ManagementClusterID:
         cluster_id = ids.management_cluster_id(slug)
-        self.store.clusters.add(cluster_id)
+        self.store.clusters[cluster_id] = slug
         return cluster_id
 
     async def assign_project(

@@ -1,6 +1,6 @@
-"""The listener for operators: is it alive, is it ready, and the read API.
+"""The listener for operators: is it alive, is it ready, what it counts, and the read API.
 
-Belongs here: health, which needs no credential and tells nothing else, and what is put
+Belongs here: health and metrics, which need no credential and name no object, and what is put
 together. Not here: the API's routes (`operator_api`). Nothing secret is served here.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from reconciler.adapters.http.decoding import BODY_MAX_BYTES
 from reconciler.adapters.http.middleware import answer
@@ -23,15 +24,21 @@ PROBE_TIMEOUT_S: Final = 3.0
 Probe = Callable[[], Awaitable[None]]
 """Asks one dependency whether it answers; raises when it does not."""
 
+Metrics = Callable[[], bytes]
+"""Returns what there is to show, in Prometheus' text format."""
+
 _log = logging.getLogger(__name__)
 
 
-def operator_app(probes: Mapping[str, Probe], api: OperatorAPI) -> web.Application:
+def operator_app(
+    probes: Mapping[str, Probe], api: OperatorAPI, *, metrics: Metrics | None = None
+) -> web.Application:
     """Build the operator listener's application.
 
     Args:
         probes: Name of each dependency and how to ask it; all are asked at once.
         api: What needs a credential.
+        metrics: The text of `/metrics`; None: it is not served.
     """
     app = web.Application(middlewares=[answer], client_max_size=BODY_MAX_BYTES)
 
@@ -47,6 +54,12 @@ def operator_app(probes: Mapping[str, Probe], api: OperatorAPI) -> web.Applicati
         ]
         return web.Response(status=200 if all(results) else 503, text="".join(lines) or "ok\n")
 
+    async def shown(_: web.Request) -> web.Response:
+        headers = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
+        return web.Response(body=b"" if metrics is None else metrics(), headers=headers)
+
+    if metrics is not None:
+        app.router.add_get("/metrics", shown)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     api.add_to(app.router)

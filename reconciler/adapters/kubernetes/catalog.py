@@ -19,9 +19,7 @@ from function.contract.tenancy import ProjectStatus
 from reconciler.adapters.kubernetes.cache import ObjectCache
 from reconciler.adapters.kubernetes.client import Object
 from reconciler.domain.broker import ids
-from reconciler.ports.cluster import (
-    ProjectView,
-)
+from reconciler.ports.catalog import ProjectView
 
 _log = logging.getLogger(__name__)
 _Spec = TypeVar("_Spec", bound=Shape)
@@ -42,6 +40,7 @@ class CachedCatalog:
         self._credentials = credentials
         self._clouds = clouds
         self._projects = projects
+        self._names: dict[ids.ProjectID, str] = {}
 
     def blueprint(self, name: str) -> BlueprintVersionSpec | None:
         """Return a BlueprintVersion, or None when it is absent or unreadable."""
@@ -57,20 +56,35 @@ class CachedCatalog:
 
     def project(self, project_id: ids.ProjectID) -> ProjectView | None:
         """Return a Project by id, or None when it is not placed."""
-        for (_, name), raw in self._projects.items().items():
-            try:
-                status = ProjectStatus.model_validate(raw.get("status") or {})
-            except ValidationError as error:
-                _log_unreadable(raw, error)
-                continue
-            if status.id is not None and status.namespace and UUID(status.id) == project_id:
-                return ProjectView(
-                    id=project_id,
-                    name=name,
-                    namespace=status.namespace,
-                    namespace_ready=status.namespace_phase == "Ready",
-                )
+        known = self._names.get(project_id)
+        found = None if known is None else self._placed(known, project_id)
+        if found is not None:
+            return found
+        for _, name in list(self._projects.items()):
+            found = self._placed(name, project_id)
+            if found is not None:
+                # A Project keeps its name, so that all are read once and not for each record.
+                self._names[project_id] = name
+                return found
         return None
+
+    def _placed(self, name: str, project_id: ids.ProjectID) -> ProjectView | None:
+        raw = self._projects.get(("", name))
+        if raw is None:
+            return None
+        try:
+            status = ProjectStatus.model_validate(raw.get("status") or {})
+        except ValidationError as error:
+            _log_unreadable(raw, error)
+            return None
+        if status.id is None or not status.namespace or UUID(status.id) != project_id:
+            return None
+        return ProjectView(
+            id=project_id,
+            name=name,
+            namespace=status.namespace,
+            namespace_ready=status.namespace_phase == "Ready",
+        )
 
 
 def _spec(cache: ObjectCache, name: str, shape: type[_Spec]) -> _Spec | None:

@@ -8,33 +8,58 @@ file and its watch reads lines with a fixed bound.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Final
 
-from aiohttp import ClientError, ClientTimeout
+from aiohttp import ClientTimeout
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.config import ConfigException
 
 from function.contract.names import group_of
+from reconciler.adapters.kubernetes.answers import (
+    ERROR_TEXT_MAX,
+    WATCH_LINE_MAX_BYTES,
+    KubernetesError,
+    Object,
+    UnreachableError,
+    UnreadableError,
+    decoded,
+    lines,
+    transport,
+    watch_event,
+)
+
+__all__ = [
+    "APPLY",
+    "ERROR_TEXT_MAX",
+    "JSON",
+    "JSON_PATCH",
+    "MERGE",
+    "METADATA_LIST",
+    "METADATA_ONLY",
+    "WATCH_LINE_MAX_BYTES",
+    "KubernetesClient",
+    "KubernetesError",
+    "Object",
+    "UnreachableError",
+    "UnreadableError",
+    "group_path",
+]
 
 REQUEST_TIMEOUT_S: Final = 15.0
-"""One call: three times what a loaded API server needs, and less than a lease."""
+"""One call: three times what a loaded API server needs. It may outlast the lease it was begun
+under: what each write carries, and no clock, makes a late one harmless."""
 
 WATCH_SECONDS: Final = 290
 """A watch ends by itself below the five minutes at which idle proxies cut it."""
 
-WATCH_SILENCE_S: Final = 150.0
-"""A bookmark comes every minute; a stream silent for longer leads nowhere any more."""
+WATCH_SILENCE_S: Final = 90.0
+"""A bookmark comes every minute; a stream silent for longer leads nowhere any more. It is given
+up, and a list made, before the cache counts as stale (`domain.broker.steadiness.SILENCE_S`)."""
 
 WATCH_CONNECT_S: Final = 10.0
 """One connection attempt of a watch, TLS included."""
-
-WATCH_LINE_MAX_BYTES: Final = 4 * 1024 * 1024
-"""Longest watch event: an object is at most 1.5 MiB in etcd, managedFields included."""
 
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -43,56 +68,23 @@ APPLY: Final = "application/apply-patch+yaml"
 
 JSON: Final = "application/json"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""What to accept where an object's content is none of our business."""
+METADATA_LIST: Final = METADATA_ONLY.replace("ObjectMetadata", "ObjectMetadataList")
+"""What to accept where an object's content is none of our business, or those of a list."""
 _JSON_HEADERS: Final = {"Accept": JSON, "Content-Type": JSON}
-
-ERROR_TEXT_MAX: Final = 512
-"""How much of a plain-text refusal is quoted, in bytes."""
-
-Object = dict[str, Any]
-
-
-class KubernetesError(Exception):
-    """An API server's refusal that the caller branches on.
-
-    Attributes:
-        status: The HTTP status.
-        reason: The Status object's reason, for example AlreadyExists.
-        causes: The reasons in its details, for example NamespaceTerminating.
-    """
-
-    def __init__(
-        self,
-        *,
-        attempted: str,
-        status: int,
-        reason: str,
-        detail: str,
-        causes: frozenset[str] = frozenset(),
-    ) -> None:
-        self.status = status
-        self.reason = reason
-        self.causes = causes
-        super().__init__(f"cannot {attempted}: {status} {reason}: {detail[:512]}")
-
-
-class UnreachableError(ConnectionError):
-    """The connection to an API server failed; nothing is known about what was asked."""
-
-    def __init__(self, attempted: str, fault: str) -> None:
-        super().__init__(f"cannot {attempted}: connection failed: {fault}")
-
-
-class UnreadableError(ValueError):
-    """An answer that is no Kubernetes object."""
 
 
 class KubernetesClient:
-    """A typed, bounded view of one API server."""
+    """A typed, bounded view of one API server.
+
+    Attributes:
+        on_answer: Hears of each request whether the API server answered it, with a status
+            below 500.
+    """
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
         self._plurals: dict[tuple[str, str], str] = {}
+        self.on_answer: Callable[[bool], None] = _unheard
 
     async def close(self) -> None:
         """Close the connections."""
@@ -117,14 +109,19 @@ class KubernetesClient:
             ValueError: A 2xx answer that is no JSON object.
         """
         attempted = f"{method.lower()} {path}"
-        with _transport(attempted):
-            response = await self._send(
-                method, path, body=body, query=query,
-                headers={"Accept": accept, "Content-Type": content_type},
-                timeout=ClientTimeout(total=REQUEST_TIMEOUT_S),
-            )  # fmt: skip
-            payload = await response.read()
-        return _decoded(payload, status=response.status, attempted=attempted)
+        well = False
+        try:
+            with transport(attempted):
+                response = await self._send(
+                    method, path, body=body, query=query,
+                    headers={"Accept": accept, "Content-Type": content_type},
+                    timeout=ClientTimeout(total=REQUEST_TIMEOUT_S),
+                )  # fmt: skip
+                payload = await response.read()
+            well = response.status < 500
+        finally:
+            self.on_answer(well)
+        return decoded(payload, status=response.status, attempted=attempted)
 
     async def get(self, path: str, *, accept: str = JSON) -> Object | None:
         """Return an object, or as much of it as is accepted; None when it is absent."""
@@ -154,14 +151,14 @@ class KubernetesClient:
         }
         timeout = ClientTimeout(total=None, sock_connect=WATCH_CONNECT_S, sock_read=WATCH_SILENCE_S)
         attempted = f"watch {path}"
-        with _transport(attempted):
+        with transport(attempted):
             response = await self._send("GET", path, query=query, timeout=timeout)
             raw = response.response
             try:
                 if response.status != 200:
-                    _decoded(await response.read(), status=response.status, attempted=attempted)
-                async for line in _lines(raw.content):
-                    yield _watch_event(line, attempted)
+                    decoded(await response.read(), status=response.status, attempted=attempted)
+                async for line in lines(raw.content):
+                    yield watch_event(line, attempted)
             finally:
                 raw.close()
 
@@ -227,73 +224,10 @@ _PATH: Final = re.compile(r"(/[A-Za-z0-9][A-Za-z0-9._:-]*)+")
 """A name out of somebody's manifest must not lead to another object."""
 
 
+def _unheard(_well: bool) -> None:  # noqa: FBT001 - the shape of `on_answer`
+    return
+
+
 def group_path(api_version: str) -> str:
     """Return the path of a group and version; the core group's is another."""
     return f"/apis/{api_version}" if group_of(api_version) else f"/api/{api_version}"
-
-
-@contextmanager
-def _transport(attempted: str) -> Iterator[None]:
-    """Make one kind of error of the transport's many; some of them are no OSError.
-
-    A token that cannot be read again counts as one: it comes back as connections do.
-    """
-    try:
-        yield
-    except TimeoutError:
-        raise
-    except (ClientError, ConfigException) as error:
-        raise UnreachableError(attempted, type(error).__name__) from error
-
-
-def _decoded(payload: bytes, *, status: int, attempted: str) -> Object:
-    if 200 <= status <= 299:
-        decoded = json.loads(payload) if payload else {}
-        if isinstance(decoded, dict):
-            return decoded
-        message = f"cannot {attempted}: the answer is no object"
-        raise UnreadableError(message)
-    # What is between us and the API server, and its own mux, answer in plain text.
-    try:
-        decoded = json.loads(payload)
-    except ValueError:
-        decoded = {"message": payload[:ERROR_TEXT_MAX].decode(errors="replace").strip()}
-    raise _refusal(decoded if isinstance(decoded, dict) else {}, status, attempted)
-
-
-def _refusal(answer: Object, status: int, attempted: str) -> KubernetesError:
-    details = answer.get("details")
-    causes = details.get("causes") if isinstance(details, dict) else None
-    return KubernetesError(
-        attempted=attempted,
-        status=status,
-        reason=str(answer.get("reason", "")),
-        detail=str(answer.get("message", "")),
-        causes=frozenset(str(cause.get("reason", "")) for cause in causes or ()),
-    )
-
-
-def _watch_event(line: bytes, attempted: str) -> Object:
-    event: Object = json.loads(line)
-    if not (isinstance(event, dict) and isinstance(event.get("object"), dict)):
-        message = f"cannot {attempted}: a line is no watch event"
-        raise UnreadableError(message)
-    if event.get("type") == "ERROR":
-        status = event["object"]
-        raise _refusal(status, int(status.get("code", 500)), attempted)
-    return event
-
-
-async def _lines(content: Any) -> AsyncIterator[bytes]:
-    buffer = bytearray()
-    async for chunk in content.iter_any():
-        buffer += chunk
-        while (end := buffer.find(b"\n")) >= 0:
-            line = bytes(buffer[:end])
-            del buffer[: end + 1]
-            if line:
-                yield line
-        if len(buffer) > WATCH_LINE_MAX_BYTES:
-            raise KubernetesError(
-                attempted="read watch event", status=500, reason="TooLarge", detail="line too long"
-            )

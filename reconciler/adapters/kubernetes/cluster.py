@@ -18,12 +18,14 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
 
 from function.contract import names
-from reconciler.adapters.kubernetes.cache import Key, ObjectCache
+from reconciler.adapters.kubernetes.cache import ObjectCache
 from reconciler.adapters.kubernetes.catalog import CachedCatalog
-from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.client import METADATA_ONLY, KubernetesClient
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
 from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError, check
+from reconciler.adapters.kubernetes.packed import Key
 from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
+from reconciler.domain.broker.steadiness import Cause
 
 _KINDS = ("provisioningrecords", "projects", "domains", "blueprintversions",
           "cloudcredentials", "clouds")  # fmt: skip
@@ -48,15 +50,26 @@ logging.getLogger("kubernetes.aio.config.kube_config").addFilter(_without_detail
 
 
 class Cluster:
-    """Client, caches and gateways of one management cluster."""
+    """Client, caches and gateways of one management cluster.
 
-    def __init__(self, client: KubernetesClient, *, on_change: OnChange) -> None:
+    Attributes:
+        on_doubt: Hears why an answer may be of another time than it claims.
+    """
+
+    def __init__(
+        self,
+        client: KubernetesClient,
+        *,
+        on_change: OnChange,
+    ) -> None:
         self.client = client
+        self.on_doubt: Callable[[Cause], None] = lambda _cause: None
         self.caches = {
             kind: ObjectCache(
                 client,
                 f"/apis/{names.API_VERSION}/{kind}",
                 on_change=lambda key, kind=kind: on_change(kind, key),  # type: ignore[misc]  # mypy cannot type a default in a lambda
+                on_doubt=self._doubted,
             )
             for kind in _KINDS
         }
@@ -70,6 +83,18 @@ class Cluster:
             clouds=self.caches["clouds"],
             projects=self.projects,
         )
+
+    def _doubted(self, cause: Cause) -> None:
+        self.on_doubt(cause)
+
+    def silent_s(self) -> float:
+        """Return for how many seconds the most silent cache heard nothing."""
+        return max(cache.silent_s for cache in self.caches.values())
+
+    async def record_exists(self, namespace: str, name: str) -> bool:
+        """Tell whether a record is there, by a live GET."""
+        path = f"/apis/{names.API_VERSION}/namespaces/{namespace}/provisioningrecords/{name}"
+        return await self.client.get(path, accept=METADATA_ONLY) is not None
 
     async def run(self) -> None:
         """Keep the caches true until cancelled."""

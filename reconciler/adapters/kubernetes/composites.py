@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from function.contract import names
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes.client import KubernetesClient, group_path
+from reconciler.adapters.kubernetes.client import KubernetesClient, Object, group_path
 
 CLAIM_NAME: Final = "crossplane.io/claim-name"
 CLAIM_NAMESPACE: Final = "crossplane.io/claim-namespace"
@@ -40,6 +42,26 @@ def is_marked(labels: Mapping[str, Any]) -> bool:
     """Tell whether labels hold what is below, for whichever aggregate."""
     handle = str(labels.get(CLAIM_NAME, ""))
     return names.provisioned_resource_id(handle) is not None and CLAIM_NAMESPACE in labels
+
+
+def below(found: Object) -> tuple[SubstrateReference, ...]:
+    """Return what a composite composes, as it says itself; nothing for any other object.
+
+    A reference without a name stands for what was not made yet.
+    """
+    spec = found.get("spec")
+    machinery = spec.get("crossplane") if isinstance(spec, Mapping) else None
+    listed = machinery.get("resourceRefs") if isinstance(machinery, Mapping) else None
+    references: list[SubstrateReference] = []
+    for item in listed if isinstance(listed, list) else ():
+        try:
+            reference = SubstrateReference.model_validate(
+                {part: item[part] for part in ("apiVersion", "kind", "name")}
+            )
+        except (KeyError, TypeError, ValidationError):
+            continue
+        references.append(reference)
+    return tuple(references)
 
 
 class Composites:

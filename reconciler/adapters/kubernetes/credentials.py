@@ -11,14 +11,15 @@ from typing import Any, Final
 
 from function.contract import names
 from reconciler.adapters.kubernetes.client import (
-    MERGE,
     METADATA_ONLY,
     KubernetesClient,
     KubernetesError,
     Object,
 )
-from reconciler.adapters.kubernetes.effects import Effects
+from reconciler.adapters.kubernetes.effects import Effects, is_marked
 from reconciler.domain.broker import external_secret
+from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.ports.cluster import Needed
 
 _DEPTH_MAX: Final = 16
 """Deeper than any manifest of ours."""
@@ -27,31 +28,36 @@ _DEPTH_MAX: Final = 16
 class CredentialObjects:
     """Secrets and ExternalSecrets of one API server."""
 
-    def __init__(self, client: KubernetesClient) -> None:
+    def __init__(self, client: KubernetesClient, effects: Effects) -> None:
         self._client = client
-        self._effects = Effects(client)
+        self._effects = effects
 
-    async def hold(self, namespace: str, name: str, *, held: bool) -> bool:
-        """Put the hold on both or take it off; tell whether the Secret is there.
+    async def hold(self, namespace: str, name: str) -> bool:
+        """Put the hold on both; tell whether the Secret is there.
 
         The Secret is held first and let go last: an ExternalSecret without a template hands
         its labels on, and External Secrets may neither create with the hold nor take it off.
-        One of ours goes with its last user, and takes the Secret that was made of it along.
         """
-        secret = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+        present = await self._hold(_secret(namespace, name))
+        external = await self._effects.path_of(_external(namespace, name)) if present else None
+        if external is not None:
+            await self._hold(external)
+        return present
+
+    async def let_go(self, namespace: str, name: str, *, needed: Needed | None) -> bool:
+        """Take the hold off both unless they are needed; tell whether the Secret is there.
+
+        An ExternalSecret of ours goes with its last user, and takes the Secret that was made
+        of it along.
+        """
         external = await self._effects.path_of(_external(namespace, name))
-        if not held:
-            found = None if external is None else await self._metadata(external)
-            if external is not None and found is not None and _is_ours(found):
-                present = await self._label(secret, held=False)
-                await self._effects.delete(external, uid=found["metadata"]["uid"])
-                return present
-            if external is not None:
-                await self._label(external, held=False)
-            return await self._label(secret, held=False)
-        present = await self._label(secret, held=True)
-        if present and external is not None:
-            await self._label(external, held=True)
+        found = None if external is None else await self._metadata(external)
+        ours = found is not None and _is_ours(found)
+        if external is not None and found is not None and not ours:
+            await self._unhold(external, needed)
+        present = await self._unhold(_secret(namespace, name), needed)
+        if external is not None and found is not None and ours:
+            await self._effects.delete_unneeded(external, found, needed, accept=METADATA_ONLY)
         return present
 
     async def render(self, manifest: Object) -> bool:
@@ -73,6 +79,7 @@ class CredentialObjects:
             return True
         if not _is_ours(found):
             return False
+        await self._effects.unmark(path, found)
         if not _holds(found, manifest):
             await self._change(path, manifest, uid=found["metadata"]["uid"])
         return True
@@ -95,24 +102,48 @@ class CredentialObjects:
     async def _metadata(self, path: str) -> Object | None:
         return await self._client.get(path, accept=METADATA_ONLY)
 
-    async def _label(self, path: str, *, held: bool) -> bool:
-        """Set or take off the label, compared first, with the uid as precondition."""
+    async def _hold(self, path: str) -> bool:
+        """Set the label, and take the mark off; compared first.
+
+        Raises:
+            StaleAggregateError: It was written since it was read.
+        """
         found = await self._metadata(path)
-        if found is None:
-            return False
-        metadata = found["metadata"]
-        now = (metadata.get("labels") or {}).get(names.LABEL_HOLD)
-        wanted = "true" if held else None
-        if now == wanted:
+        if found is None or (_is_held(found) and not is_marked(found)):
+            return found is not None
+        if await self._label(path, found, "true"):
             return True
-        body = {"metadata": {"uid": metadata["uid"], "labels": {names.LABEL_HOLD: wanted}}}
-        try:
-            await self._effects.patch(path, body, content_type=MERGE, accept=METADATA_ONLY)
-        except KubernetesError as error:
-            if error.status != 404:
-                raise
+        if await self._metadata(path) is None:
             return False
+        message = f"cannot hold {path.rpartition('/')[2]!r}: it was written meanwhile"
+        raise StaleAggregateError(message)
+
+    async def _unhold(self, path: str, needed: Needed | None) -> bool:
+        """Take the label off what nobody needs, as it was when that was asked."""
+        found = await self._metadata(path)
+        if found is None or not _is_held(found):
+            return found is not None
+        if needed is not None:
+            found = await self._effects.marked(path, found, needed, accept=METADATA_ONLY)
+        if found is not None and not await self._label(path, found, None):
+            await self._effects.surely_let_go(path, accept=METADATA_ONLY)
         return True
+
+    async def _label(self, path: str, found: Object, held: str | None) -> bool:
+        return await self._effects.change(
+            path,
+            found,
+            labels={names.LABEL_HOLD: held},
+            annotations={names.ANNOTATION_RELEASING: None},
+        )
+
+
+def _secret(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
+def _is_held(found: Object) -> bool:
+    return (found["metadata"].get("labels") or {}).get(names.LABEL_HOLD) == "true"
 
 
 def _external(namespace: str, name: str) -> Object:

@@ -1,24 +1,28 @@
-"""Kubernetes Events of a record and its XR.
+"""Kubernetes Events, of a record and its XR above all.
 
-Belongs here: their manifests, with names that make each happen once. Not here: when they
-are recorded. Source: Crossplane contributing guide, "Events when something happens".
+Belongs here: their manifests, with names that make each happen once, and the one write. Not
+here: when they are recorded.
+Source: Crossplane contributing guide, "Events when something happens".
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from typing import Final
 
 from function.contract import names
-from reconciler.adapters.kubernetes.client import Object
-from reconciler.adapters.kubernetes.effects import FIELD_MANAGER
+from reconciler.adapters.kubernetes.client import KubernetesError, Object
+from reconciler.adapters.kubernetes.effects import FIELD_MANAGER, Effects
 
 COMPONENT: Final = FIELD_MANAGER
 """Who says so."""
 
 MESSAGE_MAX: Final = 1024
 """Longest message an Event may carry, in characters (Kubernetes API)."""
+
+_TERMINATING: Final = "NamespaceTerminating"
 
 NAME_HEAD_MAX: Final = 200
 """How much of a subject's name an Event's name begins with; names end at 253."""
@@ -38,6 +42,25 @@ def subjects(record: Object) -> list[Object]:
     return [*found, declared] if declared else found
 
 
+async def record(effects: Effects, event: Object) -> None:
+    """Create an Event; one that is there, and a namespace that takes none any more, are success.
+
+    Raises:
+        KubernetesError: Any other refusal.
+        UnreachableError: The connection failed.
+    """
+    try:
+        await effects.create(f"/api/v1/namespaces/{event['metadata']['namespace']}/events", event)
+    except KubernetesError as error:
+        if error.status != 404 and _TERMINATING not in error.causes:
+            raise
+
+
+def _head(name: str) -> str:
+    """Return what an Event's name may begin with; RBAC's names may hold a colon."""
+    return re.sub(r"[^a-z0-9.-]", "-", name.lower())[:NAME_HEAD_MAX].strip("-.") or "event"
+
+
 def manifest(
     subject: Object, namespace: str, *, reason: str, message: str, warning: bool
 ) -> Object:
@@ -47,7 +70,7 @@ def manifest(
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{subject['name'][:NAME_HEAD_MAX]}.{digest}", "namespace": namespace},
+        "metadata": {"name": f"{_head(subject['name'])}.{digest}", "namespace": namespace},
         "involvedObject": {**subject, "namespace": namespace},
         "reason": reason,
         "message": message[:MESSAGE_MAX],

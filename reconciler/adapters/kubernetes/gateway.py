@@ -1,13 +1,13 @@
 """The effects on one management cluster, each guarded so that a late one is harmless.
 
 Belongs here: the paths, preconditions and idempotency of single calls. Not here: when to
-make them. Every write carries a uid, or is create-only by name.
+make them. Every write carries a uid, most the resourceVersion that was read, or is
+create-only by name.
 Source: design §2, §5 "Several replicas and several clusters".
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,37 +16,35 @@ from function.contract.record import SubstrateReference, XRReference
 from reconciler.adapters.kubernetes import events, manifests, preconditions, xr_facts
 from reconciler.adapters.kubernetes.client import (
     JSON_PATCH,
-    MERGE,
     KubernetesClient,
     KubernetesError,
     Object,
 )
 from reconciler.adapters.kubernetes.credentials import CredentialObjects
-from reconciler.adapters.kubernetes.effects import Effects
+from reconciler.adapters.kubernetes.effects import Effects, MayWrite, anybody, is_marked
 from reconciler.adapters.kubernetes.protected import ProtectedObjects
 from reconciler.adapters.kubernetes.rights import Rights
+from reconciler.adapters.kubernetes.token_secrets import TokenSecrets
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import (
     IssuedToken,
 )
-from reconciler.ports.cluster import (
-    LiveObject,
-)
+from reconciler.ports.cluster import SOMEBODY_ELSE, LiveObject, Needed
 
 _RECORDS: Final = f"/apis/{names.API_VERSION}/namespaces"
-_TERMINATING: Final = "NamespaceTerminating"
 
 
 class KubernetesGateway:
     """`ports.cluster.ManagementCluster` over one API server."""
 
-    def __init__(self, client: KubernetesClient) -> None:
+    def __init__(self, client: KubernetesClient, may_write: MayWrite = anybody) -> None:
         self._client = client
-        self._effects = Effects(client)
-        self._credentials = CredentialObjects(client)
-        self._protected = ProtectedObjects(client)
+        self._effects = Effects(client, may_write)
+        self._tokens = TokenSecrets(client, self._effects)
+        self._credentials = CredentialObjects(client, self._effects)
+        self._protected = ProtectedObjects(client, self._effects)
         self._rights = Rights(client)
 
     async def hold_policies_bound(self) -> bool:
@@ -63,7 +61,9 @@ class KubernetesGateway:
         """Return which verbs we lack on a kind in all namespaces."""
         return await self._rights.missing(api_version=api_version, kind=kind, verbs=verbs)
 
-    async def hold_namespace(self, namespace: str, *, records: int) -> None:
+    async def hold_namespace(
+        self, namespace: str, *, records: int, needed: Needed | None = None
+    ) -> None:
         """Put the hold label and the record count on a namespace; none off at zero."""
         path = f"/api/v1/namespaces/{namespace}"
         found = await self._client.get(path)
@@ -73,58 +73,39 @@ class KubernetesGateway:
         wanted = ("true", str(records)) if records else (None, None)
         held = (metadata.get("labels") or {}).get(names.LABEL_HOLD)
         count = (metadata.get("annotations") or {}).get(names.ANNOTATION_RECORDS)
-        if (held, count) == wanted:
+        if (held, count) == wanted and not is_marked(found):
             return
-        body = {
-            "metadata": {
-                "uid": metadata["uid"],
-                "labels": {names.LABEL_HOLD: wanted[0]},
-                "annotations": {names.ANNOTATION_RECORDS: wanted[1]},
-            }
-        }
-        await self._effects.patch(path, body, content_type=MERGE)
+        marked: Object | None = found
+        if not records and needed is not None:
+            marked = await self._effects.marked(path, found, needed)
+        if marked is None:
+            return
+        changed = await self._effects.change(
+            path,
+            marked,
+            labels={names.LABEL_HOLD: wanted[0]},
+            annotations={
+                names.ANNOTATION_RECORDS: wanted[1],
+                names.ANNOTATION_RELEASING: None,
+            },
+        )
+        if records and not changed:
+            message = f"cannot hold namespace {namespace!r}: it was written since it was read"
+            raise StaleAggregateError(message)
+        if not changed:
+            await self._effects.surely_let_go(path)
 
     async def token_secret_exists(self, namespace: str, name: str) -> bool:
         """Tell whether a token Secret exists, by a live GET."""
-        return await self._client.get(_secret(namespace, name)) is not None
+        return await self._tokens.exists(namespace, name)
 
     async def create_token_secret(self, record: Object, *, name: str, token: IssuedToken) -> None:
-        """Create the immutable Secret of one generation; the record's own stays as it is.
+        """Create the immutable Secret of one generation; the record's own stays as it is."""
+        await self._tokens.create(record, _record(record), name=name, token=token)
 
-        One that an earlier record of this name left behind gives way: its token opens
-        nothing any more, and the garbage collector may not have come yet.
-        """
-        metadata = record["metadata"]
-        encoded = base64.b64encode(token.plaintext.reveal().encode()).decode()
-        generation = base64.b64encode(str(token.generation).encode()).decode()
-        body = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": names.TOKEN_SECRET_TYPE,
-            "immutable": True,
-            "metadata": {
-                "name": name,
-                "namespace": metadata["namespace"],
-                "labels": {names.LABEL_RECORD: metadata["name"]},
-                "ownerReferences": [manifests.owner(record)],
-            },
-            "data": {
-                names.TOKEN_SECRET_KEY: encoded,
-                names.TOKEN_SECRET_GENERATION_KEY: generation,
-            },
-        }
-        collection = f"/api/v1/namespaces/{metadata['namespace']}/secrets"
-        if await self._effects.create(collection, body):
-            return
-        found = await self._client.get(f"{collection}/{name}")
-        if found is None or not manifests.owned_by(found, metadata["uid"]):
-            if found is not None:
-                await self._effects.delete(f"{collection}/{name}", uid=found["metadata"]["uid"])
-            await self._effects.create(collection, body)
-
-    async def delete_token_secret(self, namespace: str, name: str) -> None:
-        """Delete a token Secret; an absent one is success."""
-        await self._effects.delete(_secret(namespace, name))
+    async def delete_token_secret(self, namespace: str, name: str, *, owner: str) -> None:
+        """Delete a token Secret of the record with this uid; another one's stays."""
+        await self._tokens.delete(namespace, name, owner=owner)
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
         """Return which credential holds a ProviderConfig's name; None when it is free."""
@@ -132,15 +113,22 @@ class KubernetesGateway:
         if found is None:
             return None
         annotations = found["metadata"].get("annotations") or {}
-        return str(annotations.get(ANNOTATION_CREDENTIAL, "somebody else"))
+        return str(annotations.get(ANNOTATION_CREDENTIAL, SOMEBODY_ELSE))
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
         """Create a ProviderConfig where its kind is served; an existing one stays."""
         path = await self._effects.path_of(manifest)
-        if path is not None and await self._client.get(path) is None:
+        if path is None:
+            return
+        found = await self._client.get(path)
+        if found is None:
             await self._effects.create(path.rpartition("/")[0], manifest)
+        else:
+            await self._effects.unmark(path, found)
 
-    async def delete_provider_config(self, *, api_version: str, namespace: str, name: str) -> None:
+    async def delete_provider_config(
+        self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
+    ) -> None:
         """Delete a ProviderConfig that the broker made; an absent one is success."""
         metadata = {"name": name, "namespace": namespace}
         path = await self._effects.path_of(
@@ -150,15 +138,19 @@ class KubernetesGateway:
         if path is None or found is None:
             return
         if ANNOTATION_CREDENTIAL in (found["metadata"].get("annotations") or {}):
-            await self._effects.delete(path, uid=found["metadata"]["uid"])
+            await self._effects.delete_unneeded(path, found, needed)
 
     async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
         """Return the Secret that a ProviderConfig refers to, or None."""
         return manifests.credentials_secret(await self._effects.find(manifest) or {})
 
-    async def hold_credentials(self, namespace: str, name: str, *, held: bool) -> bool:
+    async def hold_credentials(
+        self, namespace: str, name: str, *, held: bool, needed: Needed | None = None
+    ) -> bool:
         """Put the hold on a Secret and its ExternalSecret, or take it off."""
-        return await self._credentials.hold(namespace, name, held=held)
+        if held:
+            return await self._credentials.hold(namespace, name)
+        return await self._credentials.let_go(namespace, name, needed=needed)
 
     async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
         """Make our ExternalSecret if it differs; tell whether it is ours and served."""
@@ -189,10 +181,10 @@ class KubernetesGateway:
         return await self._protected.is_composite(reference)
 
     async def hold_below(
-        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+        self, reference: SubstrateReference, namespace: str, *, live: LiveObject, handle: str
     ) -> None:
-        """Mark a composite, so that all below it is held."""
-        await self._protected.hold_below(reference, namespace, uid=uid, handle=handle)
+        """Mark a composite as it was looked at, so that all below it is held."""
+        await self._protected.hold_below(reference, namespace, live=live, handle=handle)
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         """Set the released annotation, with the uid as precondition."""
@@ -209,23 +201,15 @@ class KubernetesGateway:
         await self._protected.delete(reference, namespace, uid=uid, foreground=foreground)
 
     async def write_status(self, record: Object, status: dict[str, Any]) -> None:
-        """Replace a record's status, if the object is still the one that was read.
+        """Replace a record's status, if nobody wrote to the record since it was read."""
+        await self._effects.write_status(_record(record), record, status)
 
-        Raises:
-            StaleAggregateError: The record is gone; another may have its name.
-        """
-        metadata = record["metadata"]
-        path = f"{_record(record)}/status"
-        patch = [
-            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-            {"op": "add", "path": "/status", "value": status},
-        ]
-        try:
-            await self._effects.patch(path, patch, content_type=JSON_PATCH)
-        except KubernetesError as error:
-            if await self._effects.is_stale(error, _record(record), metadata["uid"]):
-                raise _stale(metadata["name"]) from error
-            raise
+    async def record_stands(self, record: Object) -> bool:
+        """Tell whether a record is there under its uid, as living as it was read."""
+        live = await self._client.get(_record(record))
+        metadata, read = {} if live is None else live["metadata"], record["metadata"]
+        going = "deletionTimestamp" in metadata and "deletionTimestamp" not in read
+        return metadata.get("uid") == read["uid"] and not going
 
     async def delete_loose_record(self, record: Object) -> None:
         """Delete a record that nothing controls, as it was when that was seen."""
@@ -270,22 +254,9 @@ class KubernetesGateway:
             body = events.manifest(
                 subject, namespace, reason=reason, message=message, warning=warning
             )
-            try:
-                await self._effects.create(f"/api/v1/namespaces/{namespace}/events", body)
-            except KubernetesError as error:
-                if error.status != 404 and _TERMINATING not in error.causes:
-                    raise
+            await events.record(self._effects, body)
 
 
 def _record(record: Object) -> str:
     metadata = record["metadata"]
     return f"{_RECORDS}/{metadata['namespace']}/provisioningrecords/{metadata['name']}"
-
-
-def _secret(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
-
-
-def _stale(name: str) -> StaleAggregateError:
-    message = f"cannot write {names.RECORD_KIND} {name!r}: it is not the object that was read"
-    return StaleAggregateError(message)

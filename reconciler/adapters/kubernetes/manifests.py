@@ -5,6 +5,8 @@ Belongs here: names and owners as plain dicts. Not here: any call.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.adapters.kubernetes.client import Object
@@ -36,6 +38,12 @@ def controller(found: Object) -> XRReference | None:
                 uid=item["uid"],
             )
     return None
+
+
+def deleting_since(found: Object) -> datetime | None:
+    """Return an object's deletionTimestamp, or None."""
+    at = found["metadata"].get("deletionTimestamp")
+    return None if at is None else datetime.fromisoformat(at)
 
 
 def owner(record: Object) -> Object:

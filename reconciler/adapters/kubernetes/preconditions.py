@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from function.contract import names
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes.client import KubernetesClient, group_path
+from reconciler.adapters.kubernetes.client import KubernetesClient, Object, group_path
 
 POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
 _POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -41,3 +42,24 @@ async def definition_problem(client: KubernetesClient, reference: SubstrateRefer
                 return None
             return f"its kind {kind} is cluster-scoped; a namespaced XR can't compose it"
     return f"its kind {kind} is not served here; is its definition established?"
+
+
+async def serves(client: KubernetesClient, manifest: Object) -> bool:
+    """Tell whether a manifest's kind is served in its version, asked live."""
+    listing = await client.get(group_path(manifest["apiVersion"]))
+    resources = (listing or {}).get("resources") or []
+    return any(item["kind"] == manifest["kind"] for item in resources)
+
+
+async def serving_version(client: KubernetesClient, manifest: Object) -> str | None:
+    """Return the first apiVersion of a manifest's group that serves its kind, or None.
+
+    A provider that has dropped a version still serves its objects in another one.
+    """
+    group = names.group_of(manifest["apiVersion"])
+    # The core group has one version, and no listing of them under this path.
+    found = await client.get(f"/apis/{group}") if group else None
+    for item in (found or {}).get("versions") or []:
+        if await serves(client, {**manifest, "apiVersion": item["groupVersion"]}):
+            return str(item["groupVersion"])
+    return None

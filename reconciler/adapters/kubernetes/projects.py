@@ -12,19 +12,18 @@ from pydantic import ValidationError
 from function.contract import names
 from function.contract.tenancy import DomainSpec
 from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import (
-    JSON_PATCH,
-    KubernetesClient,
-    KubernetesError,
-    Object,
-)
+from reconciler.adapters.kubernetes.client import KubernetesClient, Object
+from reconciler.adapters.kubernetes.effects import Effects, MayWrite, anybody
 
 
 class KubernetesProjectGateway:
     """The namespaces and statuses of Projects."""
 
-    def __init__(self, client: KubernetesClient, *, domains: ObjectCache) -> None:
+    def __init__(
+        self, client: KubernetesClient, *, domains: ObjectCache, may_write: MayWrite = anybody
+    ) -> None:
         self._client = client
+        self._effects = Effects(client, may_write)
         self._domains = domains
 
     def domain(self, name: str) -> DomainSpec | None:
@@ -42,20 +41,10 @@ class KubernetesProjectGateway:
         path = f"/api/v1/namespaces/{manifest['metadata']['name']}"
         found = await self._client.get(path)
         if found is None:
-            try:
-                found = await self._client.request("POST", "/api/v1/namespaces", body=manifest)
-            except KubernetesError as error:
-                if error.status != 409:
-                    raise
-                return False
+            return await self._effects.create("/api/v1/namespaces", manifest)
         return "deletionTimestamp" not in found["metadata"]
 
     async def write_project_status(self, project: Object, status: dict[str, Any]) -> None:
-        """Replace a Project's status, if the object is still the one that was read."""
-        metadata = project["metadata"]
-        patch = [
-            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-            {"op": "add", "path": "/status", "value": status},
-        ]
-        path = f"/apis/{names.API_VERSION}/projects/{metadata['name']}/status"
-        await self._client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
+        """Replace a Project's status, if nobody wrote to it since it was read."""
+        path = f"/apis/{names.API_VERSION}/projects/{project['metadata']['name']}"
+        await self._effects.write_status(path, project, status)

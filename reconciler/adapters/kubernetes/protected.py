@@ -14,7 +14,13 @@ from typing import Any
 from function.contract import names
 from function.contract.record import SubstrateReference
 from reconciler.adapters.kubernetes import composites, manifests
-from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient, KubernetesError
+from reconciler.adapters.kubernetes.client import (
+    JSON,
+    MERGE,
+    METADATA_ONLY,
+    KubernetesClient,
+    KubernetesError,
+)
 from reconciler.adapters.kubernetes.composites import Composites
 from reconciler.adapters.kubernetes.effects import Effects
 from reconciler.domain.broker.errors import StaleAggregateError
@@ -24,14 +30,18 @@ from reconciler.ports.cluster import LiveObject, NotAllowedError
 class ProtectedObjects:
     """Objects of any namespaced kind on one API server."""
 
-    def __init__(self, client: KubernetesClient) -> None:
-        self._effects = Effects(client)
+    def __init__(self, client: KubernetesClient, effects: Effects) -> None:
+        self._effects = effects
         self._composites = Composites(client)
 
     async def get(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return an object by a live GET, or None when it is gone."""
+        # Of a leaf only its metadata are our business: it may be a Secret.
+        accept = JSON if await self._composites.includes(reference) else METADATA_ONLY
         with _rights(reference, "get"):
-            found = await self._effects.find_served(manifests.manifest(reference, namespace))
+            found = await self._effects.find_served(
+                manifests.manifest(reference, namespace), accept=accept
+            )
         if found is None:
             return None
         metadata = found["metadata"]
@@ -44,25 +54,30 @@ class ProtectedObjects:
             held=labels.get(names.LABEL_HOLD) == "true",
             below_held=composites.is_marked(labels),
             controller=manifests.controller(found),
+            finalizers=tuple(metadata.get("finalizers") or ()),
+            deleting_since=manifests.deleting_since(found),
+            below=composites.below(found),
+            version=metadata["resourceVersion"],
         )
 
     async def release(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         """Set the released annotation, with the uid as precondition."""
         body = {"uid": uid, "annotations": {names.ANNOTATION_RELEASED: "true"}}
         if not await self._patch(reference, namespace, body):
-            message = f"cannot write {reference.kind} {reference.name!r}: it is not what was read"
-            raise StaleAggregateError(message)
+            raise _not_as_read(reference)
 
     async def is_composite(self, reference: SubstrateReference) -> bool:
         """Tell whether an object is one that composes others."""
         return await self._composites.includes(reference)
 
     async def hold_below(
-        self, reference: SubstrateReference, namespace: str, *, uid: str, handle: str
+        self, reference: SubstrateReference, namespace: str, *, live: LiveObject, handle: str
     ) -> None:
-        """Mark a composite, with the uid as precondition; one that is gone needs no mark."""
-        body = {"uid": uid, "labels": composites.mark(handle, namespace)}
-        await self._patch(reference, namespace, body)
+        """Mark a composite as it was looked at."""
+        labels = composites.mark(handle, namespace)
+        body = {"uid": live.uid, "resourceVersion": live.version, "labels": labels}
+        if not await self._patch(reference, namespace, body):
+            raise _not_as_read(reference)
 
     async def let_go(self, reference: SubstrateReference, namespace: str, *, uid: str) -> None:
         """Take hold and mark off, with the uid as precondition; one that is gone needs none."""
@@ -84,7 +99,10 @@ class ProtectedObjects:
     async def _patch(
         self, reference: SubstrateReference, namespace: str, metadata: dict[str, Any]
     ) -> bool:
-        """Merge into an object's metadata; tell whether it is still the one with this uid."""
+        """Merge into an object's metadata; tell whether it is still the one with this uid.
+
+        With a resourceVersion besides, tell whether it is still as it was read.
+        """
         path = await self._effects.path_of(manifests.manifest(reference, namespace))
         if path is None:
             return False
@@ -92,10 +110,16 @@ class ProtectedObjects:
             with _rights(reference, "patch"):
                 await self._effects.patch(path, {"metadata": metadata}, content_type=MERGE)
         except KubernetesError as error:
-            if await self._effects.is_stale(error, path, metadata["uid"]):
+            uid, version = metadata["uid"], metadata.get("resourceVersion")
+            if await self._effects.is_stale(error, path, uid, version=version):
                 return False
             raise
         return True
+
+
+def _not_as_read(reference: SubstrateReference) -> StaleAggregateError:
+    message = f"cannot write {reference.kind} {reference.name!r}: it is not what was read"
+    return StaleAggregateError(message)
 
 
 @contextmanager

@@ -12,22 +12,19 @@ from uuid import UUID
 import asyncpg
 
 from function.contract import record
-from function.contract.record import Declaration, SubstrateReference
+from function.contract.record import Declaration, Enrolment, SubstrateReference
 from function.contract.strategy import Phase
 from reconciler.domain.broker import ids
-from reconciler.domain.broker.resource import (
-    ProtectedObject,
-    ProvisionedResource,
-    RecordIdentity,
-    ResourceKey,
-)
+from reconciler.domain.broker.children import Child
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity, ResourceKey
 
 COLUMNS: LiteralString = (
     "id, resource_id, project_id, blueprint_version_id, cloud_credential_id, "
     "management_cluster_id, status, xr_name, namespace, xr_group, xr_kind, owner_name, "
     "resource, record_name, record_uid, accepted, protected, created_at, updated_at, "
     "bootstrap_token_id, generation, version, deletion_requested_at, force_released_at, "
-    "enrolling_since, recreations, recreating_since"
+    "enrolling_since, recreations, recreating_since, children, rendered_with"
 )
 """Every column, in the order of `values`."""
 
@@ -63,6 +60,8 @@ def values(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.enrolling_since,
         resource.recreations,
         resource.recreating_since,
+        children(resource),
+        rendered_with(resource),
     )
 
 
@@ -80,6 +79,18 @@ def protected(resource: ProvisionedResource) -> list[dict[str, Any]]:
     ]
 
 
+def children(resource: ProvisionedResource) -> list[dict[str, Any]]:
+    """Return the children as their column holds them."""
+    return [
+        {"reference": record.wire(item.reference), "uid": item.uid} for item in resource.children
+    ]
+
+
+def rendered_with(resource: ProvisionedResource) -> dict[str, Any] | None:
+    """Return the document's knobs as their column holds them."""
+    return None if resource.rendered_with is None else record.wire(resource.rendered_with)
+
+
 def hydrate(row: asyncpg.Record) -> ProvisionedResource:
     """Return a row's aggregate.
 
@@ -87,7 +98,7 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
         InvalidInputError: The row breaks an invariant of the aggregate.
     """
     project_id = ids.ProjectID(_uuid(row["project_id"]))
-    token = row["bootstrap_token_id"]
+    token, knobs = row["bootstrap_token_id"], row["rendered_with"]
     return ProvisionedResource(
         id=ids.ProvisionedResourceID(_uuid(row["id"])),
         resource_id=ids.ResourceID(_uuid(row["resource_id"])),
@@ -118,7 +129,14 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
         enrolling_since=row["enrolling_since"],
         recreations=row["recreations"],
         recreating_since=row["recreating_since"],
+        children=tuple(_child(item) for item in row["children"]),
+        rendered_with=None if knobs is None else Enrolment.model_validate(knobs),
     )
+
+
+def _child(item: dict[str, Any]) -> Child:
+    reference = SubstrateReference.model_validate(item["reference"])
+    return Child(reference=reference, uid=item["uid"])
 
 
 def _protected(item: dict[str, Any]) -> ProtectedObject:

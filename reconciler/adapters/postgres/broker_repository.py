@@ -18,12 +18,21 @@ from pydantic import ValidationError
 from function.contract import record
 from reconciler.adapters.postgres import audit as audits
 from reconciler.adapters.postgres import claims, outbox, token_issuer
-from reconciler.adapters.postgres.aggregate_rows import COLUMNS, hydrate, protected, values
+from reconciler.adapters.postgres.aggregate_rows import (
+    COLUMNS,
+    children,
+    hydrate,
+    protected,
+    rendered_with,
+    values,
+)
 from reconciler.adapters.postgres.classify import translated
+from reconciler.adapters.postgres.counts import PostgresCensus
 from reconciler.domain.broker import events, ids
 from reconciler.domain.broker.audit import AuditEntry
 from reconciler.domain.broker.errors import (
     InvalidInputError,
+    LivesElsewhereError,
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
@@ -38,7 +47,7 @@ _CREATE_ATTEMPTS: Final = 3
 _INSERT: LiteralString = f"""
 INSERT INTO plexsphere.provisioned_resources ({COLUMNS})
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23, $24, $25, $26, $27)
+        $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)
 ON CONFLICT (project_id, namespace, xr_group, xr_kind, owner_name, resource)
     WHERE deletion_requested_at IS NULL DO NOTHING
 RETURNING {COLUMNS}
@@ -52,30 +61,27 @@ _FIND_LIVE: LiteralString = f"""
 SELECT {COLUMNS} FROM plexsphere.provisioned_resources
 WHERE project_id = $1 AND namespace = $2 AND xr_group = $3 AND xr_kind = $4
   AND owner_name = $5 AND resource = $6 AND deletion_requested_at IS NULL
+  AND management_cluster_id = $7
+"""
+
+_ELSEWHERE: LiteralString = """
+SELECT home.slug FROM plexsphere.provisioned_resources AS resource
+JOIN plexsphere.management_clusters AS home ON home.id = resource.management_cluster_id
+WHERE project_id = $1 AND namespace = $2 AND xr_group = $3 AND xr_kind = $4
+  AND owner_name = $5 AND resource = $6 AND deletion_requested_at IS NULL
+  AND management_cluster_id <> $7
 """
 
 _FIND_BY_RECORD: LiteralString = f"""
 SELECT {COLUMNS} FROM plexsphere.provisioned_resources
-WHERE record_uid = $1
+WHERE record_uid = $1 AND management_cluster_id = $2
 ORDER BY created_at DESC, id DESC
 LIMIT 1
 """
 
-_LIST_UNFINISHED: LiteralString = f"""
-SELECT {COLUMNS} FROM plexsphere.provisioned_resources
-WHERE status <> 'Deleted'
-ORDER BY created_at, id
-"""
-
 _LIST_IN_NAMESPACE: LiteralString = f"""
 SELECT {COLUMNS} FROM plexsphere.provisioned_resources
-WHERE namespace = $1 AND status <> 'Deleted'
-ORDER BY created_at, id
-"""
-
-_LIST_UNSETTLED: LiteralString = f"""
-SELECT {COLUMNS} FROM plexsphere.provisioned_resources
-WHERE status = 'Deleted' AND protected @> '[{{"sibling": true, "released": false}}]'
+WHERE namespace = $1 AND status <> 'Deleted' AND management_cluster_id = $2
 ORDER BY created_at, id
 """
 
@@ -84,7 +90,7 @@ UPDATE plexsphere.provisioned_resources
 SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $7,
     bootstrap_token_id = $8, generation = $9, updated_at = $10,
     force_released_at = coalesce(force_released_at, $11), enrolling_since = $12,
-    recreations = $13, recreating_since = $14,
+    recreations = $13, recreating_since = $14, children = $15, rendered_with = $16,
     version = version + 1
 WHERE id = $1 AND version = $2
 RETURNING {COLUMNS}
@@ -107,11 +113,8 @@ RETURNING {COLUMNS}
 """
 
 
-class PostgresBrokerRepository:
+class PostgresBrokerRepository(PostgresCensus):
     """Implements `ports.broker.BrokerRepository`."""
-
-    def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = pool
 
     async def create(self, resource: ProvisionedResource) -> ProvisionedResource:
         """Store a new aggregate with its Requested event, or return the live one."""
@@ -121,13 +124,16 @@ class PostgresBrokerRepository:
                 existing = created or await self.find_live(resource.key)
                 if existing is not None:
                     return existing
+                slug = await self.elsewhere_by_key(resource.key)
+                if slug is not None:
+                    raise LivesElsewhereError(slug)
         message = "cannot create provisioned resource: its key is taken and released at once"
         raise StaleAggregateError(message)
 
     async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
         """Return one aggregate, in any phase."""
         with translated("read provisioned resource"):
-            row = await self._pool.fetchrow(_GET, resource_id)
+            row = await self._store.fetchrow(_GET, resource_id)
         if row is None:
             raise _not_found()
         return hydrate(row)
@@ -135,34 +141,25 @@ class PostgresBrokerRepository:
     async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
         """Return the aggregate of a key whose deletion was not requested, or None."""
         with translated("find provisioned resource"):
-            row = await self._pool.fetchrow(
-                _FIND_LIVE,
-                key.project_id, key.namespace, key.group, key.kind, key.name, key.resource,
-            )  # fmt: skip
+            row = await self._store.fetchrow(_FIND_LIVE, *self._place(key))
         return None if row is None else hydrate(row)
+
+    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
+        """Return the slug of another management cluster that has a key's live one, or None."""
+        with translated("find provisioned resource"):
+            slug = await self._store.fetchval(_ELSEWHERE, *self._place(key))
+        return None if slug is None else str(slug)
 
     async def find_by_record(self, uid: str) -> ProvisionedResource | None:
         """Return the newest aggregate that a record object speaks for, or None."""
         with translated("find provisioned resource"):
-            row = await self._pool.fetchrow(_FIND_BY_RECORD, uid)
+            row = await self._store.fetchrow(_FIND_BY_RECORD, uid, self._cluster)
         return None if row is None else hydrate(row)
-
-    async def list_unfinished(self) -> Sequence[ProvisionedResource]:
-        """Return every aggregate that is not Deleted, oldest first."""
-        with translated("list provisioned resources"):
-            rows = await self._pool.fetch(_LIST_UNFINISHED)
-        return _hydrated(rows)
 
     async def list_in_namespace(self, namespace: str) -> Sequence[ProvisionedResource]:
         """Return every aggregate of a namespace that is not Deleted, oldest first."""
         with translated("list provisioned resources"):
-            rows = await self._pool.fetch(_LIST_IN_NAMESPACE, namespace)
-        return _hydrated(rows)
-
-    async def list_unsettled(self) -> Sequence[ProvisionedResource]:
-        """Return every Deleted aggregate with a sibling that is not settled, oldest first."""
-        with translated("list provisioned resources"):
-            rows = await self._pool.fetch(_LIST_UNSETTLED)
+            rows = await self._store.fetch(_LIST_IN_NAMESPACE, namespace, self._cluster)
         return _hydrated(rows)
 
     async def update(
@@ -174,7 +171,7 @@ class PostgresBrokerRepository:
     ) -> ProvisionedResource:
         """Store a change, its event and its audit entry, in one transaction."""
         with translated("update provisioned resource"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 await claims.follow(connection, resource)
                 row = await connection.fetchrow(_UPDATE, *_change(resource))
                 if row is None:
@@ -197,7 +194,7 @@ class PostgresBrokerRepository:
             message = "cannot record deletion intent: deletion_requested_at must be set"
             raise InvalidInputError(message)
         with translated("record deletion intent"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 row = await connection.fetchrow(_LOCK, resource.id)
                 if row is None:
                     raise _not_found()
@@ -217,8 +214,20 @@ class PostgresBrokerRepository:
                 )
                 return requested
 
+    def _place(self, key: ResourceKey) -> tuple[Any, ...]:
+        """Return the parameters that a key is looked for with."""
+        return (
+            key.project_id,
+            key.namespace,
+            key.group,
+            key.kind,
+            key.name,
+            key.resource,
+            self._cluster,
+        )
+
     async def _insert(self, resource: ProvisionedResource) -> ProvisionedResource | None:
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._store.write() as connection:
             row = await connection.fetchrow(_INSERT, *values(resource))
             if row is None:
                 return None
@@ -249,6 +258,8 @@ def _change(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.enrolling_since,
         resource.recreations,
         resource.recreating_since,
+        children(resource),
+        rendered_with(resource),
     )
 
 

@@ -15,7 +15,8 @@ import asyncpg
 
 from reconciler.adapters.postgres.aggregate_rows import COLUMNS, hydrate
 from reconciler.domain.broker import protection
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource
 
 _STORED: LiteralString = f"""
 SELECT {COLUMNS} FROM plexsphere.provisioned_resources WHERE id = $1

@@ -31,6 +31,7 @@ _UNAVAILABLE: Final = (
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
 )
 _LOST: Final = (
     asyncpg.LockNotAvailableError,
@@ -54,6 +55,12 @@ _TAKEN: Final = frozenset(
     }
 )
 """What two registrations may want at once; the later one is judged anew."""
+_FOR_GOOD: Final = (
+    asyncpg.SyntaxOrAccessError,
+    asyncpg.InvalidSchemaNameError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+)
+"""A table or a right that is missing, a wrong password: what no other try mends."""
 
 
 @contextmanager
@@ -95,6 +102,39 @@ def translated(attempt: str) -> Iterator[None]:
     except asyncpg.PostgresError as error:
         error.add_note(f"attempted: {attempt}")
         raise
+
+
+@contextmanager
+def passing(attempt: str) -> Iterator[None]:
+    """Translate as `translated`, and what that passes on as `untranslated`.
+
+    Raises:
+        AllocationLostError: A lock was lost to somebody else.
+        StoreUnavailableError: The server cannot be reached, or refuses it now.
+        asyncpg.PostgresError: A table, a right or the password is missing or wrong.
+    """
+    with untranslated(attempt), translated(attempt):
+        yield
+
+
+@contextmanager
+def untranslated(attempt: str) -> Iterator[None]:
+    """Count every refusal that nobody translated, and that may pass, as a store that is away.
+
+    For what is tried again anyhow: a full disk, a primary that was demoted or a cancelled
+    statement is no reason to end a process.
+
+    Raises:
+        StoreUnavailableError: The server refuses it now.
+        asyncpg.PostgresError: A table, a right or the password is missing or wrong.
+    """
+    try:
+        yield
+    except _FOR_GOOD:
+        raise
+    except asyncpg.PostgresError as error:
+        message = f"cannot {attempt}: the store refuses it now ({type(error).__name__})"
+        raise StoreUnavailableError(message) from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ Alembic is imported here and in `migrations` alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import random
 from pathlib import Path
@@ -47,8 +48,10 @@ _CREATE_SCHEMA: LiteralString = "CREATE SCHEMA IF NOT EXISTS plexsphere"
 _LIMIT_WAIT: LiteralString = "SELECT set_config('lock_timeout', $1, true)"
 _LOCK: LiteralString = "SELECT pg_advisory_xact_lock($1)"
 _HAS_VERSION: LiteralString = "SELECT to_regclass('plexsphere.schema_version') IS NOT NULL"
+_HAS_OLDEST: LiteralString = "SELECT to_regclass('plexsphere.schema_compatibility') IS NOT NULL"
 _DROP_VERSION: LiteralString = "DROP TABLE IF EXISTS plexsphere.schema_version"
 _VERSION: LiteralString = "SELECT version_num FROM plexsphere.schema_version"
+_OLDEST: LiteralString = "SELECT oldest_program FROM plexsphere.schema_compatibility"
 
 
 class MigrationError(Exception):
@@ -60,14 +63,17 @@ async def migrate(dsn: str, *, target: str = "head") -> str | None:
 
     Args:
         dsn: Where the database is.
-        target: A revision such as `0026`, or `head` for the newest.
+        target: A revision such as `0026`, or `head` for the newest. A schema that a later
+            program brought further stays as it is, if that one still takes this program.
 
     Returns:
         The revision that the schema has now.
 
     Raises:
         MigrationError: No such revision, another migrator holds the lock for longer than
-            30 s, a table was in use at each of five attempts, or a statement failed.
+            30 s, a table was in use at each of five attempts, a statement failed or took longer
+            than ten minutes, the connection was lost, or the schema is one of a later program
+            that does not take this one.
         StoreError: The database cannot be reached.
 
     Idempotency: a schema that is there already stays as it is; two migrators at once are
@@ -84,6 +90,31 @@ async def downgrade(dsn: str, target: str) -> str | None:
         StoreError: As for `migrate`.
     """
     return await _run(dsn, target=target, up=False)
+
+
+async def check(dsn: str) -> str:
+    """Return the schema's revision if this program may work on it; nothing is written.
+
+    Raises:
+        MigrationError: The schema is not there, is older than this program, or is one of a
+            later program that does not take this one.
+        StoreError: The database cannot be reached.
+    """
+    with reaching():
+        connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S)
+    try:
+        found = await _current(connection)
+        if _is_unknown(found):
+            await _refuse_too_new(connection, found)
+        elif found != head():
+            state = "is not there" if found is None else f"is at {found}"
+            message = (
+                f"cannot use schema: it {state}, this program needs {head()}: run `broker migrate`"
+            )
+            raise MigrationError(message)
+        return str(found)
+    finally:
+        await connection.close()
 
 
 async def current(dsn: str) -> str | None:
@@ -122,8 +153,17 @@ async def _run(dsn: str, *, target: str, up: bool) -> str | None:
     except asyncpg.PostgresError as error:
         message = f"cannot migrate schema to {target}: the database answered {error.sqlstate}"
         raise MigrationError(message) from error
+    except TimeoutError as error:
+        message = f"cannot migrate schema to {target}: not done within {_RUN_TIMEOUT_S:g} s"
+        raise MigrationError(message) from error
+    except (OSError, asyncpg.InterfaceError) as error:
+        cause = type(error).__name__
+        message = f"cannot migrate schema to {target}: the connection was lost: {cause}"
+        raise MigrationError(message) from error
     finally:
-        await connection.close()
+        # A server that does not answer ends no session; what failed before is to be told.
+        with contextlib.suppress(OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
+            await connection.close(timeout=_CONNECT_TIMEOUT_S)
 
 
 async def _attempt(connection: asyncpg.Connection, target: str, *, up: bool) -> str | None:
@@ -140,10 +180,36 @@ async def _attempt(connection: asyncpg.Connection, target: str, *, up: bool) -> 
         if start is None:
             # Alembic creates its table from nothing and leaves an empty one at base.
             await connection.execute(_DROP_VERSION)
+        if _is_unknown(start):
+            if not up or target != "head":
+                message = (
+                    f"cannot migrate schema: it is at {start}, which this program does not know"
+                )
+                raise MigrationError(message)
+            await _refuse_too_new(connection, start)
+            return start
         statements = _statements(start, target, up=up)
         if statements:
             await connection.execute(statements)
         return await _current(connection)
+
+
+def _is_unknown(revision: str | None) -> bool:
+    """Tell whether a later program brought the schema to this revision."""
+    known = (script.revision for script in _scripts().walk_revisions())
+    return revision is not None and revision not in known
+
+
+async def _refuse_too_new(connection: asyncpg.Connection, found: str | None) -> None:
+    """Refuse a revision unknown to us unless it takes a program as old as this one."""
+    oldest = None
+    if await connection.fetchval(_HAS_OLDEST):
+        oldest = await connection.fetchval(_OLDEST)
+    # Revisions are numbers of four digits, which sort as text.
+    if oldest is None or str(head()) < oldest:
+        wanted = "a later program" if oldest is None else f"a program of revision {oldest} or later"
+        message = f"cannot use schema: it is at {found}, which takes {wanted}; this one is {head()}"
+        raise MigrationError(message)
 
 
 async def _current(connection: asyncpg.Connection) -> str | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import LiteralString
 from uuid import UUID
 
-import asyncpg
 from uuid_utils.compat import uuid7
 
 from reconciler.adapters.postgres.classify import refused
+from reconciler.adapters.postgres.fence import Store
 from reconciler.domain.broker import ids
 from reconciler.ports.broker import RegisteredNode
 
@@ -51,13 +51,13 @@ WHERE token.id = $1 AND node.deregistered_at IS NULL
 class PostgresNodeDeregistrar:
     """Implements `ports.broker.NodeDeregistrar`."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = pool
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     async def deregister(self, token: ids.BootstrapTokenID) -> None:
         """Take the node of a token's resource out of the mesh; none is success."""
         with refused("deregister node"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 resource = await connection.fetchval(_LOCK, token)
                 if resource is not None:
                     await connection.execute(_TAKE_OUT, resource, uuid7())
@@ -65,7 +65,7 @@ class PostgresNodeDeregistrar:
     async def reclaim(self, token: ids.BootstrapTokenID) -> bool:
         """Take the node out if it never reported; tell whether it did."""
         with refused("reclaim node"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 resource = await connection.fetchval(_LOCK, token)
                 if resource is None or not await connection.fetchval(_LOCK_SILENT, resource):
                     return False
@@ -79,7 +79,7 @@ class PostgresNodeDeregistrar:
     async def find_node(self, token: ids.BootstrapTokenID) -> RegisteredNode | None:
         """Return the live node of a token's resource, or None."""
         with refused("find node"):
-            row = await self._pool.fetchrow(_FIND, token)
+            row = await self._store.fetchrow(_FIND, token)
         if row is None:
             return None
         return RegisteredNode(

@@ -85,8 +85,20 @@ connection's life; and a plan of when a table was small must not read all of it 
 Compiled plans pay for queries that take a second."""
 
 
+_ABSENCE: LiteralString = """
+SET idle_in_transaction_session_timeout = '4s';
+SET tcp_user_timeout = '5s';
+SET tcp_keepalives_idle = '5s';
+SET tcp_keepalives_interval = '2s';
+SET tcp_keepalives_count = 2
+"""
+"""When a process that was stopped or cut off lets go of what it locked: before its lease is over,
+so that nobody waits for it. Nothing of ours thinks for seconds inside a transaction."""
+
+
 async def _prepare(connection: asyncpg.Connection) -> None:
     await connection.execute(_PLANNING)
+    await connection.execute(_ABSENCE)
     await connection.set_type_codec(
         "jsonb", encoder=_encode, decoder=json.loads, schema="pg_catalog"
     )

@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 
 from function.contract import names
 from reconciler.adapters.postgres.classify import translated
+from reconciler.adapters.postgres.fence import Store
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError
 from reconciler.ports.identity import SecretSource
@@ -49,6 +50,17 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, updated_at = now()
 WHERE management_clusters.name <> excluded.name
 """
 
+_KNOWN_CLUSTER: LiteralString = """
+SELECT true FROM plexsphere.management_clusters WHERE id = $1 AND name = $2
+"""
+"""Asked first, for a conflicting insert locks its row, which is a write, too."""
+
+_KNOWN_ASSIGNMENT: LiteralString = """
+SELECT true FROM plexsphere.project_cluster_assignments
+WHERE project_id = $1 AND management_cluster_id = $2 AND namespace_name = $3
+  AND namespace_phase = $4
+"""
+
 _ASSIGN: LiteralString = """
 INSERT INTO plexsphere.project_cluster_assignments
     (project_id, management_cluster_id, namespace_name, namespace_phase)
@@ -69,8 +81,8 @@ WHERE (project_cluster_assignments.management_cluster_id,
 class PostgresTenancyRepository:
     """Implements `ports.tenancy.TenancyRepository`."""
 
-    def __init__(self, pool: asyncpg.Pool, secrets: SecretSource) -> None:
-        self._pool = pool
+    def __init__(self, store: Store, secrets: SecretSource) -> None:
+        self._store = store
         self._secrets = secrets
 
     async def ensure_domain(self, name: str, mesh_cidr: str) -> UUID:
@@ -91,16 +103,17 @@ class PostgresTenancyRepository:
     ) -> ids.ProjectID:
         """Return a Project's id; its first call stores the given one or mints one."""
         with translated("ensure project"):
-            domain_id = await self._pool.fetchval(_DOMAIN_ID, domain)
+            domain_id = await self._store.fetchval(_DOMAIN_ID, domain)
             if domain_id is None:
                 message = "cannot ensure project: domainRef.name refers to no Domain"
                 raise InvalidInputError(message)
-            row = await self._pool.fetchrow(_FIND_PROJECT, name)
+            row = await self._store.fetchrow(_FIND_PROJECT, name)
             if row is None:
                 new_id = project_id or ids.ProjectID(uuid7())
                 namespace = names.project_namespace(new_id)
-                await self._pool.execute(_INSERT_PROJECT, new_id, name, domain_id, namespace)
-                row = await self._pool.fetchrow(_FIND_PROJECT, name)
+                async with self._store.write() as connection:
+                    await connection.execute(_INSERT_PROJECT, new_id, name, domain_id, namespace)
+                row = await self._store.fetchrow(_FIND_PROJECT, name)
         if row is None:
             message = "cannot ensure project: id belongs to another Project"
             raise InvalidInputError(message)
@@ -116,7 +129,7 @@ class PostgresTenancyRepository:
     async def find_project(self, name: str) -> ProjectRow | None:
         """Return a Project by name, or None."""
         with translated("find project"):
-            row = await self._pool.fetchrow(_FIND_PROJECT, name)
+            row = await self._store.fetchrow(_FIND_PROJECT, name)
         if row is None:
             return None
         return ProjectRow(
@@ -127,7 +140,10 @@ class PostgresTenancyRepository:
         """Return a cluster's id, which its slug determines; store it the first time."""
         cluster_id = ids.management_cluster_id(slug)
         with translated("ensure management cluster"):
-            await self._pool.execute(_INSERT_CLUSTER, cluster_id, display_name, slug)
+            if await self._store.fetchval(_KNOWN_CLUSTER, cluster_id, display_name):
+                return cluster_id
+            async with self._store.write() as connection:
+                await connection.execute(_INSERT_CLUSTER, cluster_id, display_name, slug)
         return cluster_id
 
     async def assign_project(
@@ -140,16 +156,22 @@ class PostgresTenancyRepository:
     ) -> None:
         """Store where a Project lives and its namespace's phase."""
         with translated("assign project"):
-            await self._pool.execute(_ASSIGN, project_id, cluster_id, namespace, phase)
+            if await self._store.fetchval(
+                _KNOWN_ASSIGNMENT, project_id, cluster_id, namespace, phase
+            ):
+                return
+            async with self._store.write() as connection:
+                await connection.execute(_ASSIGN, project_id, cluster_id, namespace, phase)
 
     async def _domain(self, name: str, mesh_cidr: str) -> asyncpg.Record | None:
-        row = await self._pool.fetchrow(_FIND_DOMAIN, name, mesh_cidr)
+        row = await self._store.fetchrow(_FIND_DOMAIN, name, mesh_cidr)
         if row is not None:
             return row
         domain_id = uuid7()
         key = self._secrets.signing_key()
         key_id = f"did:plexsphere:domain:{domain_id}#key-1"
-        await self._pool.execute(
-            _INSERT_DOMAIN, domain_id, name, mesh_cidr, key_id, key.private, key.public
-        )
-        return await self._pool.fetchrow(_FIND_DOMAIN, name, mesh_cidr)
+        async with self._store.write() as connection:
+            await connection.execute(
+                _INSERT_DOMAIN, domain_id, name, mesh_cidr, key_id, key.private, key.public
+            )
+        return await self._store.fetchrow(_FIND_DOMAIN, name, mesh_cidr)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 
-import asyncpg
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
 from reconciler.adapters.postgres.classify import refused, translated
+from reconciler.adapters.postgres.fence import Store
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
 from reconciler.domain.broker.resource import ProvisionedResource
@@ -105,8 +105,8 @@ LIMIT $2
 class PostgresTokenIssuer:
     """Implements `ports.broker.TokenIssuer`."""
 
-    def __init__(self, pool: asyncpg.Pool, secrets: SecretSource) -> None:
-        self._pool = pool
+    def __init__(self, store: Store, secrets: SecretSource) -> None:
+        self._store = store
         self._secrets = secrets
 
     async def issue(
@@ -119,7 +119,7 @@ class PostgresTokenIssuer:
         token_id = ids.BootstrapTokenID(uuid7())
         plaintext = self._secrets.token(resource.project_id)
         with translated("issue token"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 if not await connection.fetchval(_LOCK_LIVE, resource.id):
                     message = "cannot issue token: the resource is gone or being deleted"
                     raise StaleAggregateError(message)
@@ -147,7 +147,7 @@ class PostgresTokenIssuer:
     ) -> None:
         """Start unspent windows anew, up to 24 h after issue; never shorten one."""
         with translated("extend token"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 # The resource first, as in a registration: two orders would deadlock.
                 await connection.fetchval(_LOCK_OF, token)
                 await connection.execute(_EXTEND, token, ttl, token_text.TTL_MAX, unless_left)
@@ -155,7 +155,7 @@ class PostgresTokenIssuer:
     async def revoke(self, resource: ids.ProvisionedResourceID) -> None:
         """Revoke every unspent token of a resource."""
         with refused("revoke tokens"):
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._store.write() as connection:
                 # The resource first, as in a registration: two orders would deadlock.
                 await connection.fetchval(_LOCK, resource)
                 await connection.execute(REVOKE, resource)
@@ -163,13 +163,13 @@ class PostgresTokenIssuer:
     async def state(self, token: ids.BootstrapTokenID) -> BootstrapState:
         """Return a token's state by the database's clock; None state for an unknown id."""
         with refused("read token state"):
-            state = await self._pool.fetchval(_STATE, token)
+            state = await self._store.fetchval(_STATE, token)
         return BootstrapState.NONE if state is None else BootstrapState(state)
 
     async def life(self, resource: ids.ProvisionedResourceID) -> TokenLife:
         """Return a resource's tokens by the database's clock, the newest first."""
         with translated("read token life"):
-            rows = await self._pool.fetch(_LIFE, resource, GENERATIONS_MAX)
+            rows = await self._store.fetch(_LIFE, resource, GENERATIONS_MAX)
         generations = tuple(
             Generation(
                 number=row["generation"],

@@ -1,4 +1,4 @@
-"""What is remembered of teardowns that left their order, and of machines made anew.
+"""What is remembered of teardowns that left their order, and of what starts over.
 
 Belongs here: the closed AuditAction set, whose strings equal the SQL CHECK, and what each
 entry says. Not here: ids and times of an occurrence, which the repository adds.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from function.contract.record import Declaration
 from function.contract.strategy import Phase
 from reconciler.domain.broker.force_release import ForceRelease
 from reconciler.domain.broker.resource import ProvisionedResource
@@ -22,6 +23,7 @@ class AuditAction(StrEnum):
     FORCE_RELEASE = "force-release"
     UNRELEASED_SUBSTRATE_GONE = "unreleased-substrate-gone"
     RECREATE = "recreate"
+    RETRY = "retry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,19 @@ def recreation(resource: ProvisionedResource, why: str) -> AuditEntry:
     reference = resource.protected[0].reference
     reason = f"{reference.kind} {reference.name} is made anew: {why}"
     return AuditEntry(action=AuditAction.RECREATE, reason=reason)
+
+
+def retry(resource: ProvisionedResource, declared: Declaration) -> AuditEntry | None:
+    """Return the entry of a raised `spec.retry`, or None when it is not raised.
+
+    In any phase: what was Failed starts over, a lost machine's node is taken out of the mesh,
+    and recreations are counted from the start. Who raised it is in the API server's audit log.
+    """
+    before = resource.accepted.retry
+    if declared.retry <= before:
+        return None
+    reason = f"spec.retry was raised from {before} to {declared.retry}: it was {resource.phase}"
+    return AuditEntry(action=AuditAction.RETRY, reason=reason)
 
 
 def on_phase(resource: ProvisionedResource, phase: Phase) -> AuditEntry | None:

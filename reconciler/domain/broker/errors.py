@@ -116,6 +116,20 @@ class RefusedError(InvalidInputError):
         super().__init__(message)
 
 
+class LivesElsewhereError(RefusedError):
+    """A declaration's resource lives on another management cluster of this database.
+
+    It is not judged again for a while: the other one lives until somebody takes it down there.
+    """
+
+    def __init__(self, slug: str) -> None:
+        message = (
+            "metadata.namespace: the Project's resource of this name lives on management cluster "
+            f"{slug!r}"
+        )
+        super().__init__(message, reason=Reason.LIVES_ELSEWHERE)
+
+
 class ProtectedElsewhereError(RefusedError):
     """A declaration names an object that another unfinished aggregate protects.
 

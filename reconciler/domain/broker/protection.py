@@ -15,7 +15,8 @@ from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.errors import ProtectedElsewhereError, RefusedError
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource
 
 _FIELD = "spec.substrate"
 
@@ -63,6 +64,13 @@ def follow(
         old = known.get(_key(other), ProtectedObject(reference=other, sibling=True))
         known[_key(other)] = replace(old, reference=other)
     return (replace(substrate, reference=named), *known.values())
+
+
+def moved(protected: Sequence[ProtectedObject], api_version: str) -> tuple[ProtectedObject, ...]:
+    """Return what an aggregate protects, its substrate in another version of its group."""
+    substrate, *siblings = protected
+    reference = substrate.reference.model_copy(update={"api_version": api_version})
+    return (replace(substrate, reference=reference), *siblings)
 
 
 def unlisted(

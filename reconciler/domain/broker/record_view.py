@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from pydantic import ValidationError
 
@@ -80,6 +81,17 @@ class RecordView:
             name=xr.name,
             resource=self.spec.declaration.resource,
         )
+
+    @property
+    def named_resource(self) -> ids.ProvisionedResourceID | None:
+        """The aggregate that its status names, which the reconciler alone writes; None without."""
+        try:
+            found = UUID(str(self.status.get("provisionedResourceID")))
+        except ValueError:
+            return None
+        # The zero id is nobody's, and a name that differs was not written by us.
+        told = found.int != 0 and self.status.get("xrName") == names.xr_name(found)
+        return ids.ProvisionedResourceID(found) if told else None
 
     @property
     def xr(self) -> XRReference:

@@ -6,8 +6,9 @@ begins by being remembered, so that every crash finds it again; then the tokens 
 node leaves the mesh if there is one, and only then is the substrate let go. From there on
 nothing takes it back; before, a node that came or reported wins, and a policy that
 changes before a token ended. Laws: nothing is let go while a node is in the mesh or a token
-could bring one; nothing begins or goes on while somebody else may act on the substrate, nor
-begins unless a node could get through all the time; no attempt beyond the last.
+could bring one; nothing begins or goes on while somebody else may act on the substrate, or
+what is seen is not believed, nor begins unless a node could get through all the time; no
+attempt beyond the last.
 
 Belongs here: the decision. Not here: what it makes of an aggregate (`remaking`), its
 effects (`app.recreation`), the next token (`domain.identity.token_life`). Pure.
@@ -89,7 +90,7 @@ class Situation:
         recreate: The accepted policy.
         left: An attempt is left.
         free: It converges: an XR alone composes it and has injected a bootstrap, and no
-            refusal, pause or deletion stands against making it anew.
+            refusal, pause, freeze or deletion stands against making it anew.
         spent: No token can bring a node any more.
         let_go: This recreation has let the substrate go.
         there: The substrate exists.

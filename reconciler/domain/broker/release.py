@@ -57,7 +57,7 @@ class FenceFacts:
         xr: The composite resource.
         published: The function was once allowed to compose the substrate.
         acknowledged: It has said that it saw `substrate: Absent`.
-        seen: The substrate was there once during this teardown.
+        seen: The substrate was there once during this teardown, and let go.
         pipeline_over: The deletion was requested longer ago than a pipeline run lasts.
     """
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource
 
 
 def begun(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
@@ -39,4 +40,11 @@ def let_go(resource: ProvisionedResource, uid: str | None, at: datetime) -> Prov
 
 def finished(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
     """Return the aggregate as it starts over: nothing is there, and a token may follow."""
-    return replace(resource.enter(Phase.PENDING, at), recreating_since=None)
+    anew = known_as(resource, None).enter(Phase.PENDING, at)
+    return replace(anew, recreating_since=None)
+
+
+def known_as(resource: ProvisionedResource, uid: str | None) -> ProvisionedResource:
+    """Return the aggregate with another uid of its substrate remembered; None forgets it."""
+    substrate, *siblings = resource.protected
+    return replace(resource, protected=(replace(substrate, uid=uid), *siblings))

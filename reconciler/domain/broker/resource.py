@@ -11,19 +11,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from function.contract import names
-from function.contract.record import Declaration, ObservedSubstrate, SubstrateReference
+from function.contract.record import Declaration, Enrolment, ObservedSubstrate
 from function.contract.strategy import MeshRole, Phase
-from reconciler.domain.broker import ids, phase
+from reconciler.domain.broker import ids, invariants, phase
+from reconciler.domain.broker.children import Child
 from reconciler.domain.broker.errors import InvalidInputError
+from reconciler.domain.broker.protected_object import ProtectedObject
 
 _PROOF_OF_SUBSTRATE: Final = frozenset(
     {Phase.PROVISIONING, Phase.ENROLLING, Phase.READY, Phase.FAILED}
 )
 """Converging phases that nothing but an observed substrate leads to."""
-
-GENERATION_MAX: Final = 10_000
-"""More generations than a decade of daily recreations; beyond it something loops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,26 +45,6 @@ class RecordIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectedObject:
-    """One object that must outlive the node; known before it may be composed.
-
-    Attributes:
-        reference: apiVersion, kind and name, in the aggregate's namespace.
-        uid: Its uid once it was seen in a teardown; None before.
-        seen: It was there once, in any phase.
-        released: A teardown let it go; before that, nobody but break-glass may delete it.
-        sibling: It is not the substrate but something beside it, a network or a volume,
-            which may outlive the aggregate.
-    """
-
-    reference: SubstrateReference
-    uid: str | None = None
-    seen: bool = False
-    released: bool = False
-    sibling: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionedResource:
     """One aggregate, valid by construction.
 
@@ -84,6 +62,8 @@ class ProvisionedResource:
         enrolling_since: When the substrate was ready and its node still to come, or None.
         recreations: How often its substrate was let go to be made anew; `spec.retry` resets it.
         recreating_since: When the one that is under way began; None while none is.
+        children: What its substrates were ever made of, siblings not.
+        rendered_with: The knobs of the document under its substrate; None before there is one.
     """
 
     id: ids.ProvisionedResourceID
@@ -108,34 +88,17 @@ class ProvisionedResource:
     enrolling_since: datetime | None = None
     recreations: int = 0
     recreating_since: datetime | None = None
+    children: tuple[Child, ...] = ()
+    rendered_with: Enrolment | None = None
 
     def __post_init__(self) -> None:
         """Check the invariants for new and stored rows alike.
 
         Raises:
-            InvalidInputError: A zero id, an xr_name that is not derived from the id, a
-                time without zone or out of order, a generation out of range.
+            InvalidInputError: A rule of `invariants` is broken; it names field and rule.
         """
-        for field in (
-            "id", "resource_id", "project_id", "blueprint_version_id", "cloud_credential_id",
-            "management_cluster_id",
-        ):  # fmt: skip
-            if getattr(self, field).int == 0:
-                raise _invalid(field=field, rule="must not be the zero id")
-        if self.xr_name != names.xr_name(self.id):
-            raise _invalid(field="xr_name", rule="must be derived from the id")
-        if self.created_at.tzinfo is None or self.updated_at.tzinfo is None:
-            raise _invalid(field="created_at, updated_at", rule="must carry a time zone")
-        if self.created_at > self.updated_at:
-            raise _invalid(field="updated_at", rule="must not lie before created_at")
-        if not 0 <= self.generation <= GENERATION_MAX:
-            raise _invalid(field="generation", rule=f"must lie between 0 and {GENERATION_MAX}")
-        if phase.is_teardown(self.phase) and self.deletion_requested_at is None:
-            raise _invalid(field="deletion_requested_at", rule="must be set in a teardown phase")
-        if self.force_released_at is not None and self.deletion_requested_at is None:
-            raise _invalid(field="force_released_at", rule="must follow a deletion request")
-        if self.key.project_id != self.project_id:
-            raise _invalid(field="key.project_id", rule="must equal project_id")
+        for field, rule in invariants.faults(self):
+            raise _invalid(field=field, rule=rule)
 
     @property
     def node_expected(self) -> bool:
@@ -184,12 +147,14 @@ class ProvisionedResource:
         """
         substrate, *siblings = self.protected
         if entered is Phase.PENDING:
-            substrate = ProtectedObject(reference=substrate.reference)
+            substrate = ProtectedObject(reference=substrate.reference, uid=substrate.uid)
         elif entered in _PROOF_OF_SUBSTRATE:
             substrate = replace(substrate, seen=True)
         since = at if entered is Phase.ENROLLING else self.enrolling_since
         made = replace(self, phase=entered, protected=(substrate, *siblings), updated_at=at)
-        return replace(made, enrolling_since=None if entered is Phase.PENDING else since)
+        if entered is Phase.PENDING:
+            return replace(made, enrolling_since=None, rendered_with=None)
+        return replace(made, enrolling_since=since)
 
     def may_retry(self, declared: Declaration) -> bool:
         """Tell whether a declaration takes a Failed aggregate back to Pending."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from function.contract.conditions import ConditionType, Verdict, find
+from function.contract.conditions import ConditionType, Reason, Verdict, find
 from function.contract.record import (
     Bootstrap,
     ProviderConfigReference,
@@ -29,13 +29,16 @@ def render(
     """Return the status to write; equal to the previous one when nothing changed.
 
     Args:
-        previous: The status as last written; only transition times are taken from it.
+        previous: The status as last written; only transition times are taken from it, and all
+            that it tells where the resource lives elsewhere: it is there still.
         facts: What this tick knows.
         generation: The record's generation, for `observedGeneration`.
         now: The time of transitions that happen in this tick.
     """
     resource = facts.resource
-    body: dict[str, Any] = {}
+    refusal = facts.refusal
+    elsewhere = refusal is not None and refusal.reason == Reason.LIVES_ELSEWHERE
+    body: dict[str, Any] = {**previous} if elsewhere else {}
     if resource is None and facts.substrate_absent:
         body["substrate"] = SubstrateState.ABSENT.value
     if resource is not None:

@@ -100,7 +100,7 @@ def _ready(facts: StatusFacts) -> Verdict:
 
 def _reconciling(facts: StatusFacts) -> Verdict:
     if _stall(facts) is not None:
-        return _no(Type.RECONCILING, Reason.FAILED, "Nothing happens until a person acts.")
+        return _no(Type.RECONCILING, Reason.FAILED, "A person must act.")
     resource = facts.resource
     if resource is not None and resource.phase in (Phase.READY, Phase.DELETED):
         return _no(Type.RECONCILING, resource.phase.value, "Nothing is left to do.")

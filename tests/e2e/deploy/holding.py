@@ -34,7 +34,7 @@ from tests.e2e.deploy.place import (
 
 DEPLOY: Final = Path(__file__).resolve().parents[3] / "deploy"
 
-ACTIVE_TIMEOUT_S: Final = 30.0
+ACTIVE_TIMEOUT_S: Final = 90.0
 """A policy is in force about two seconds after it was made."""
 
 XRDS: Final = "/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions"

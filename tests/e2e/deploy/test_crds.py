@@ -250,7 +250,7 @@ def test_immutable_field_is_not_changed(
         ("Cloud", "spec.endpoint", {"region": "us"}),
         ("CloudCredential", "spec.projects", ["shop", "desk"]),
         ("BlueprintVersion", "spec.providerKinds", ["aws"]),
-        ("ProvisioningRecord", "spec.declaration.xr.uid", str(uuid4())),
+        ("ProvisioningRecord", "spec.declaration.xr.uid", "0197b1a2-0000-7000-8000-000000000000"),
         ("ProvisioningRecord", "spec.declaration.xr.apiVersion", f"{names.GROUP}/v1beta1"),
         ("ProvisioningRecord", "spec.declaration.parameters.region", "fsn1"),
         ("ProvisioningRecord", "spec.declaration.retry", 0),

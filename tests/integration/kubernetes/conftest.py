@@ -12,8 +12,9 @@ import pytest
 from kubernetes.aio.client import ApiClient, Configuration
 
 from dev.controlplane import ControlPlane
-from reconciler.adapters.kubernetes.cache import Key, ObjectCache
+from reconciler.adapters.kubernetes.cache import ObjectCache
 from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.packed import Key
 from tests.contract.cluster_worlds import RealWorld, real_world, shared_control_plane
 from tests.integration.kubernetes.stand_in import PATH, StandIn
 

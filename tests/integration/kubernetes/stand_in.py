@@ -46,6 +46,7 @@ class Asked:
     Attributes:
         at: When, by the monotonic clock.
         watch: Whether it was a watch; else one page of a list.
+        probe: Whether it was for one object alone, to see where the server stands.
         version: The resource version that the watch starts from.
         connection: Which of the server's connections it came over.
         authorization: Its header.
@@ -53,6 +54,7 @@ class Asked:
 
     at: float
     watch: bool
+    probe: bool
     version: int
     connection: int
     authorization: str | None
@@ -88,7 +90,7 @@ class StandIn:
 
     @property
     def lists(self) -> list[Asked]:
-        return [request for request in self.requests if not request.watch]
+        return [request for request in self.requests if not request.watch and not request.probe]
 
     @property
     def watches(self) -> list[Asked]:
@@ -109,6 +111,12 @@ class StandIn:
         self._tell("ADDED" if before is None else "MODIFIED", self._objects[name])
         return self._objects[name]
 
+    def put_untold(self, name: str) -> Object:
+        """Make an object of which no watch tells, however it was broken."""
+        made = self.put(name)
+        self._history.pop()
+        return made
+
     def delete(self, name: str) -> None:
         """Delete an object."""
         self._version += 1
@@ -127,6 +135,22 @@ class StandIn:
         """Forget the history: older versions are answered with 410."""
         self._known_from = self._version
         self._history.clear()
+
+    def snapshot(self) -> tuple[int, dict[str, Object]]:
+        """Return what a backup would hold."""
+        return self._version, dict(self._objects)
+
+    def restore(self, snapshot: tuple[int, dict[str, Object]], *, bump: int = 0) -> None:
+        """Go back to a backup: watches end; one from a later version is taken, and told nothing.
+
+        Args:
+            snapshot: What it held.
+            bump: How many versions to leap over.
+        """
+        self._version, self._objects = snapshot[0] + bump, dict(snapshot[1])
+        self._known_from = self._version
+        self._history.clear()
+        self.cut()
 
     def cut(self) -> None:
         """Drop the open watches."""
@@ -158,15 +182,19 @@ class StandIn:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         watch = request.query.get("watch") == "true"
+        probe = request.query.get("limit") == "1"
         self.requests.append(
             Asked(
                 at=time.monotonic(),
                 watch=watch,
+                probe=probe,
                 version=int(request.query.get("resourceVersion", "0")),
                 connection=self._connections.setdefault(request.transport, next(self._numbers)),
                 authorization=request.headers.get("Authorization"),
             )
         )
+        if probe:
+            return _page(self._version, list(self._objects.values())[:1])
         if not watch:
             return self._list(request)
         fault = next(self.watch_faults)
@@ -187,11 +215,9 @@ class StandIn:
             return _status(fault)
         first = int(request.query.get("continue", "0"))
         names = sorted(self._objects)
-        metadata = {"resourceVersion": str(self._version)}
-        if first + self.page < len(names):
-            metadata["continue"] = str(first + self.page)
-        items = [self._objects[name] for name in names[first : first + self.page]]
-        return web.json_response({"kind": "ThingList", "metadata": metadata, "items": items})
+        last = first + self.page
+        rest = {"continue": str(last)} if last < len(names) else {}
+        return _page(self._version, [self._objects[name] for name in names[first:last]], **rest)
 
     async def _stream(
         self, request: web.Request, fault: Fault | None, news: asyncio.Event
@@ -230,6 +256,11 @@ def _then_none(faults: Iterable[Any]) -> Iterator[Any]:
     pending = deque(faults)
     while True:
         yield pending.popleft() if pending else None
+
+
+def _page(version: int, items: list[Object], **rest: str) -> web.Response:
+    metadata = {"resourceVersion": str(version), **rest}
+    return web.json_response({"kind": "ThingList", "metadata": metadata, "items": items})
 
 
 def _status(status: int) -> web.Response:

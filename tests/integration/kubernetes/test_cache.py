@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 from itertools import pairwise
@@ -12,8 +13,13 @@ from dev.controlplane import ControlPlane
 from dev.process import free_port
 from function.contract import names
 from reconciler.adapters.kubernetes import cache
-from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.client import (
+    REQUEST_TIMEOUT_S,
+    WATCH_SILENCE_S,
+    KubernetesClient,
+)
 from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.domain.broker import steadiness
 from tests.contract.cluster_worlds import RealWorld, reconciler_kubeconfig
 from tests.integration.kubernetes.conftest import Followed, client_of, following, until
 from tests.integration.kubernetes.stand_in import Fault, StandIn
@@ -254,7 +260,7 @@ async def test_a_server_that_comes_late_and_comes_again_is_followed(server: Stan
     assert len(server.lists) == 1
 
 
-async def test_a_silent_stream_is_given_up(
+async def test_a_silent_stream_is_given_up_for_a_list(
     server: StandIn, monkeypatch: pytest.MonkeyPatch, client: KubernetesClient
 ) -> None:
     monkeypatch.setattr("reconciler.adapters.kubernetes.client.WATCH_SILENCE_S", 0.1)
@@ -263,8 +269,66 @@ async def test_a_silent_stream_is_given_up(
     async with following(client):
         await until(lambda: len(server.watches) == 2)
 
-    assert len(server.lists) == 1
+    assert len(server.lists) == 2
     assert [watch.version for watch in server.watches] == [101, 101]
+
+
+async def test_a_cache_that_somebody_found_wrong_is_listed_anew_but_not_at_once(
+    server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = server.put("a")
+    async with following(client) as followed:
+        await until(lambda: server.streams)
+        untold = server.put_untold("b")
+
+        followed.cache.list_anew()
+        told = server.put("c")
+        await followed.settled(**_versions({"a": first, "c": told}))
+        assert len(server.lists) == 1
+
+        monkeypatch.setattr(cache, "ANEW_MIN_S", 0.0)
+        followed.cache.list_anew()
+        asyncio.get_running_loop().call_soon(followed.cache.list_anew)
+        await followed.settled(**_versions({"a": first, "b": untold, "c": told}))
+        await until(lambda: len(server.watches) == 2)
+
+    assert len(server.lists) == 2
+    assert followed.names == ["a", "c", "b"]
+
+
+async def test_a_doubt_while_no_stream_is_open_is_not_forgotten(
+    server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "ANEW_MIN_S", 0.0)
+    first = server.put("a")
+    async with following(client) as followed:
+        await until(lambda: server.streams)
+        untold = server.put_untold("b")
+
+        server.break_watches(*[503] * 3)
+        server.cut()
+        await until(lambda: not server.streams)
+        followed.cache.list_anew()
+        await followed.settled(**_versions({"a": first, "b": untold}))
+
+
+async def test_a_list_that_is_too_soon_comes_once_it_is_not(
+    server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "ANEW_MIN_S", 0.5)
+    first = server.put("a")
+    async with following(client) as followed:
+        await until(lambda: server.streams)
+        untold = server.put_untold("b")
+
+        followed.cache.list_anew()
+        await followed.settled(**_versions({"a": first, "b": untold}))
+
+
+def test_a_silent_stream_is_given_up_before_the_cache_counts_as_stale() -> None:
+    heard_again_s = WATCH_SILENCE_S + 2.0 * cache.BACKOFF_FIRST_S + REQUEST_TIMEOUT_S
+
+    assert heard_again_s < steadiness.SILENCE_S
 
 
 async def test_more_objects_than_are_allowed_are_not_taken_for_all(
@@ -312,6 +376,9 @@ async def test_a_real_server_is_followed(
         await until(lambda: _key(before[1]) not in followed.cache.items())
 
         live = {_key(item): item for item in real.admin.get(path).body["items"]}
+        for item in live.values():
+            # Nobody reads who wrote which field.
+            del item["metadata"]["managedFields"]
         await until(lambda: dict(followed.cache.items()) == live)
         assert {_key(item) for item in (*before, after)} <= set(followed.heard)
     await client.close()

@@ -95,7 +95,7 @@ async def test_a_moved_credential_is_let_go_at_both_places(place: Place) -> None
     place.catalog.credential_spec = MOVED
     await place.hold.settle(place.real.namespace, CREDENTIAL)
     assert place.real.credential_holds(OLD) == place.real.credential_holds(NEW) == BOTH
-    (user,) = await place.store.repository.list_unfinished()
+    (user,) = await place.store.repository.list_in_namespace(place.real.namespace)
     requested = user.request_deletion(samples.NOW)
     requested = await place.store.repository.record_deletion_intent(requested)
     await place.store.repository.update(requested.enter(Phase.DELETED, samples.NOW))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dev.controlplane import ControlPlane
 from function.contract import names
 from reconciler.adapters.kubernetes.client import KubernetesError
+from reconciler.adapters.kubernetes.cluster import open_client
 from tests.contract.cluster_worlds import RECORD, VM, RealWorld, reference, token
 from tests.e2e.deploy.identity import wait_until
 
@@ -48,26 +51,36 @@ async def test_a_hold_leaves_other_labels_alone(real: RealWorld) -> None:
     assert metadata["annotations"] == {"note": "theirs"}
 
 
-async def test_a_substrate_is_deleted_in_the_foreground(real: RealWorld) -> None:
+async def test_a_substrate_is_deleted_in_the_foreground(
+    real: RealWorld, control_plane: ControlPlane
+) -> None:
     substrate = reference()
     uid = real.compose(substrate)
     path = f"{real.all(VM)}/{substrate.name}"
     finalizer = {"metadata": {"finalizers": ["tests.plexsphere.com/slow"]}}
-    assert real.admin.patch(path, finalizer).ok
+    patched = real.admin.patch(path, finalizer)
+    assert patched.ok
 
     await real.cluster.delete_object(substrate, real.namespace, uid=uid)
 
-    metadata = real.admin.get(path).body["metadata"]
-    assert "deletionTimestamp" in metadata
-    assert "foregroundDeletion" in metadata["finalizers"]
+    # As it was written: the collector takes the mark off once it finds nothing below.
+    client = await open_client(control_plane.kubeconfig)
+    version = patched.body["metadata"]["resourceVersion"]
+    async with aclosing(client.watch(real.all(VM), resource_version=version)) as changes:
+        written = (await anext(changes))["object"]["metadata"]
+    await client.close()
+    assert written["name"] == substrate.name
+    assert "deletionTimestamp" in written
+    assert "foregroundDeletion" in written["finalizers"]
 
 
 async def test_the_same_status_again_is_no_change(real: RealWorld) -> None:
     record = real.new_record()
     await real.cluster.write_status(record, {"phase": "Pending"})
     before = real.live_record(record)
+    assert before is not None
 
-    await real.cluster.write_status(record, {"phase": "Pending"})
+    await real.cluster.write_status(before, {"phase": "Pending"})
 
     assert real.live_record(record) == before
 

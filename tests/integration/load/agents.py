@@ -126,9 +126,12 @@ async def until(fact: Callable[[], object], *, timeout_s: float, what: str) -> N
     await eventually(asked, timeout_s=timeout_s, what=what)
 
 
-async def eventually(fact: Callable[[], Awaitable[object]], *, timeout_s: float, what: str) -> None:
-    """Return once a fact holds that must be asked for; as `until`."""
+async def eventually(
+    fact: Callable[[], Awaitable[object]], *, timeout_s: float, what: str
+) -> object:
+    """Return a fact once it holds that must be asked for; as `until`."""
     deadline = time.monotonic() + timeout_s
-    while not await fact():
+    while not (found := await fact()):
         assert time.monotonic() < deadline, f"still waiting after {timeout_s:g} s: {what}"
         await asyncio.sleep(PAUSE_S)
+    return found

@@ -47,13 +47,13 @@ class Broker:
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self.node_url = f"http://127.0.0.1:{free_port()}"
-        self._operator_url = f"http://127.0.0.1:{free_port()}"
+        self.operator_url = f"http://127.0.0.1:{free_port()}"
         self._supervisor = Supervisor(folder)
         self._settings = settings
         self._child: Child | None = None
 
-    def start(self) -> None:
-        """Start it and return once it is ready."""
+    def start(self, *, ready_s: float = READY_S) -> None:
+        """Start it and return once it is ready, which it must be in time."""
         prefix = "PLEXSPHERE_PROVISIONING_BROKER"
         program = Program(
             name="broker",
@@ -63,14 +63,14 @@ class Broker:
                 f"{prefix}_PLEXD_DOWNLOAD_URL": "https://downloads.example.org/plexd",
                 f"{prefix}_PLEXD_IMAGE": "registry.example.org/plexd:v0.8.0",
                 "PLEXSPHERE_NODE_LISTEN": self.node_url.removeprefix("http://"),
-                "PLEXSPHERE_OPERATOR_LISTEN": self._operator_url.removeprefix("http://"),
+                "PLEXSPHERE_OPERATOR_LISTEN": self.operator_url.removeprefix("http://"),
                 "PLEXSPHERE_REGISTER_RATE": "10000/s",
                 **self._settings,
             },
             cwd=ROOT,
         )
         self._child = self._supervisor.start(program)
-        self._child.await_ready(lambda: answers(f"{self._operator_url}/readyz"), timeout_s=READY_S)
+        self._child.await_ready(lambda: answers(f"{self.operator_url}/readyz"), timeout_s=ready_s)
 
     def kill(self) -> None:
         """Kill it as a crash would."""
@@ -78,14 +78,34 @@ class Broker:
         assert self._child is not None
         self._child.kill()
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._child is not None
+        return self._child.pid
+
+    def pause(self) -> None:
+        """Have it stand still, as on a machine that is suspended."""
+        assert self._child is not None
+        self._child.pause()
+
+    def resume(self) -> None:
+        """Let it go on. Idempotency: one that runs, or ended, stays so."""
+        assert self._child is not None
+        self._child.resume()
+
     def stop(self) -> None:
         """End it in good order. Idempotency: a second call ends nothing."""
         self._supervisor.stop()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, standing still or not."""
+        return self._child is not None and self._child.status is None
+
     def assert_running(self) -> None:
         """Assert that it did not end by itself."""
-        assert self._child is not None
-        assert self._child.status is None, "it ended by itself"
+        assert self.is_running, "it ended by itself"
 
 
 class Stage:
@@ -242,9 +262,11 @@ async def furnished(plane: ControlPlane, broker: Broker) -> AsyncIterator[Stage]
         await asyncio.to_thread(broker.start)
         await stage.namespace_is_there()
         following = asyncio.create_task(stage.follow())
-        yield stage
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        try:
+            yield stage
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
     finally:
         await asyncio.to_thread(broker.stop)
         await asyncio.to_thread(stage.clear)

@@ -11,16 +11,18 @@ import pytest
 from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
 from reconciler.adapters.postgres.classify import translated
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.fence import Store
 from reconciler.domain.broker.errors import InvalidInputError
 from reconciler.domain.identity.denial import Denial
 from reconciler.ports.identity import Registered, StoreUnavailableError
 from tests.contract.worlds import World, aggregate
+from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.integration
 
 
 async def test_a_lost_server_is_unavailable(pool: asyncpg.Pool) -> None:
-    repository = PostgresBrokerRepository(pool)
+    repository = PostgresBrokerRepository(Store(pool), samples.CLUSTER)
     async with pool.acquire() as connection:
         own = await connection.fetchval("SELECT pg_backend_pid()")
         with (
@@ -29,7 +31,7 @@ async def test_a_lost_server_is_unavailable(pool: asyncpg.Pool) -> None:
         ):
             await connection.execute("SELECT pg_terminate_backend($1)", own)
 
-    assert await repository.list_unfinished() == ()
+    assert await repository.sightings(samples.CLUSTER) == []
 
 
 async def test_a_connection_that_was_told_farewell_is_unavailable(pool: asyncpg.Pool) -> None:
@@ -47,10 +49,11 @@ async def test_a_connection_that_was_told_farewell_is_unavailable(pool: asyncpg.
 
 
 async def test_a_closed_pool_is_unavailable(pool: asyncpg.Pool) -> None:
+    repository = PostgresBrokerRepository(Store(pool), samples.CLUSTER)
     await pool.close()
 
     with pytest.raises(StoreUnavailableError):
-        await PostgresBrokerRepository(pool).list_unfinished()
+        await repository.sightings(samples.CLUSTER)
 
 
 async def test_a_check_names_its_constraint_and_no_value(pool: asyncpg.Pool) -> None:

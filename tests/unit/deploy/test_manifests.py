@@ -124,6 +124,22 @@ def test_reconciler_reaches_the_provider_configs_of_every_provider() -> None:
     }
 
 
+def test_reconciler_sees_when_what_published_blueprints_make_is_gone() -> None:
+    rules = one("ClusterRole", "provisioning-broker-reconciler", "rbac/reconciler.yaml")["rules"]
+
+    seen = {
+        group for rule in rules if rule["resources"] == ["*"] for group in rule["apiGroups"]
+    } - {names.BLUEPRINTS_GROUP}
+    made = {
+        names.group_of(item["base"]["apiVersion"])
+        for path in (DEPLOY.parent / "compositions" / "blueprints").glob("*.yaml")
+        for step in yaml.safe_load(path.read_text())["spec"]["pipeline"]
+        for item in (step.get("input") or {}).get("resources") or []
+    }
+    # Secrets it may get for another reason.
+    assert seen == made - {""}
+
+
 def test_no_role_holds_wildcard_verbs_or_groups() -> None:
     for file, item in everything():
         for rule in item.get("rules", []) if item["kind"] in {"ClusterRole", "Role"} else []:
@@ -161,6 +177,36 @@ def test_reconciler_has_four_minutes_to_start_before_it_is_judged() -> None:
     startup = container["startupProbe"]
     assert startup["httpGet"] == container["livenessProbe"]["httpGet"]
     assert startup["periodSeconds"] * startup["failureThreshold"] >= 240
+
+
+def test_two_replicas_answer_nodes_during_rollouts_and_drains() -> None:
+    spec = one("Deployment", "provisioning-broker", "reconciler.yaml")["spec"]
+    budget = one("PodDisruptionBudget", "provisioning-broker", "pdb.yaml")["spec"]
+    services = [item for item in documents("reconciler.yaml") if item["kind"] == "Service"]
+
+    assert spec["replicas"] == 2
+    assert spec["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+    }
+    assert budget["minAvailable"] == 1
+    assert budget["selector"] == spec["selector"]
+    labels = spec["template"]["metadata"]["labels"]
+    for service in services:
+        assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_replicas_spread_over_hosts_and_zones_as_far_as_there_are_some() -> None:
+    pod = one("Deployment", "provisioning-broker", "reconciler.yaml")["spec"]["template"]
+
+    spread = pod["spec"]["topologySpreadConstraints"]
+    assert {each["topologyKey"] for each in spread} == {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+    }
+    for each in spread:
+        assert each["whenUnsatisfiable"] == "ScheduleAnyway"
+        assert each["labelSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
 
 
 def test_reconciler_runs_unprivileged_under_a_token_of_its_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dev.cloud import machine as machines
-from dev.cloud.machine import DeleteFault, Faults, Machine, Phase, State, Step
+from dev.cloud.machine import Fault, Faults, Machine, Phase, State, Step
 
 NOW = 1000.0
 CLOUD = Path(machines.__file__).parent
@@ -50,8 +50,8 @@ ALL_MACHINES = [
         paused=paused,
         faults=Faults(create=create, boot=boot, delete=delete),
     )
-    for deleting, claimed, paused, create, boot, delete in itertools.product(
-        *[(False, True)] * 5, (None, *DeleteFault)
+    for deleting, claimed, paused, boot, create, delete in itertools.product(
+        *[(False, True)] * 4, *[(None, *Fault)] * 2
     )
 ]
 ALL_STATES = [
@@ -113,12 +113,25 @@ def test_a_machine_that_is_not_being_deleted_is_never_ended() -> None:
         pytest.param(machine(claimed=False), None, False, Step.CLAIM, 0, id="finalizer first"),
         pytest.param(machine(), None, False, Step.CREATE, 0, id="then the cloud"),
         pytest.param(
-            machine(faults=Faults(create=True)), None, False, Step.REFUSE, 0, id="quota used up"
+            machine(faults=Faults(create=Fault.FAIL)),
+            None,
+            False,
+            Step.REFUSE,
+            0,
+            id="quota used up",
         ),
         pytest.param(
             machine(), state(Phase.CREATING, due_at=NOW + 2), False, Step.NONE, 2, id="takes time"
         ),
         pytest.param(machine(), state(Phase.CREATING), False, Step.BOOT, 0, id="created"),
+        pytest.param(
+            machine(faults=Faults(create=Fault.HANG)),
+            state(Phase.CREATING),
+            False,
+            Step.NONE,
+            None,
+            id="never comes up",
+        ),
         pytest.param(machine(), state(Phase.BOOTING), False, Step.POWER_ON, 0, id="booting"),
         pytest.param(
             machine(), state(Phase.BOOTING), True, Step.POWER_ON, 0, id="came up unobserved"
@@ -164,7 +177,7 @@ def test_a_machine_that_is_not_being_deleted_is_never_ended() -> None:
             id="deletion takes time",
         ),
         pytest.param(
-            machine(deleting=True, faults=Faults(delete=DeleteFault.HANG)),
+            machine(deleting=True, faults=Faults(delete=Fault.HANG)),
             state(Phase.DELETING),
             True,
             Step.NONE,
@@ -172,7 +185,7 @@ def test_a_machine_that_is_not_being_deleted_is_never_ended() -> None:
             id="deletion hangs, machine runs",
         ),
         pytest.param(
-            machine(deleting=True, faults=Faults(delete=DeleteFault.FAIL)),
+            machine(deleting=True, faults=Faults(delete=Fault.FAIL)),
             state(Phase.DELETING),
             True,
             Step.FAIL_DELETE,
@@ -196,12 +209,13 @@ def test_the_next_step(
     ("annotations", "tags", "faults"),
     [
         ({}, {}, Faults()),
-        ({f"{machines.GROUP}/create": "fail"}, {}, Faults(create=True)),
-        ({}, {"demo-create": "fail"}, Faults(create=True)),
+        ({f"{machines.GROUP}/create": "fail"}, {}, Faults(create=Fault.FAIL)),
+        ({}, {"demo-create": "fail"}, Faults(create=Fault.FAIL)),
+        ({}, {"demo-create": "hang"}, Faults(create=Fault.HANG)),
         ({f"{machines.GROUP}/boot": "never"}, {}, Faults(boot=True)),
         ({}, {"demo-boot": "never"}, Faults(boot=True)),
-        ({f"{machines.GROUP}/delete": "hang"}, {}, Faults(delete=DeleteFault.HANG)),
-        ({}, {"demo-delete": "fail"}, Faults(delete=DeleteFault.FAIL)),
+        ({f"{machines.GROUP}/delete": "hang"}, {}, Faults(delete=Fault.HANG)),
+        ({}, {"demo-delete": "fail"}, Faults(delete=Fault.FAIL)),
         ({f"{machines.GROUP}/delete": "no"}, {"demo-delete": "fail"}, Faults()),
     ],
 )

@@ -135,6 +135,30 @@ def unheld(world: World, _: str) -> None:
     world.entries[0] = {**world.entries[0], "hold": []}
 
 
+def told(world: World, name: str) -> None:
+    said = [
+        given.condition("Admitted", "True", "Admitted", f"as {name} is"),
+        given.condition("Reconciling", "True", "Progressing", f"about {name}"),
+        given.condition("NodeRegistered", "False", "Elsewhere", f"{name}: {given.TOKEN}"),
+    ]
+    world.say(name, conditions=said)
+
+
+def silenced(world: World, name: str) -> None:
+    said = [given.condition("Admitted", "True", "Admitted", "")]
+    world.say(name, conditions=[*said, given.condition("NodeRegistered", "True", "Told", " ")])
+
+
+def undated(world: World, name: str) -> None:
+    said = given.condition("NodeRegistered", "False", "Elsewhere", f"{name} is late")
+    world.say(name, conditions=[{**said, "lastTransitionTime": None}])
+
+
+def stalled(world: World, name: str) -> None:
+    said = [given.condition("Stalled", "True", "SubstrateLost", f"{name}: psb_{'a' * 30}")]
+    world.say(name, phase="Failed", conditions=said)
+
+
 def networked(world: World, name: str) -> None:
     world.objects["network"]["metadata"]["name"] = f"network-of-{name}"
 
@@ -150,7 +174,7 @@ def gone(world: World, name: str) -> None:
 EDITS: list[Callable[[World, str], None]] = [
     stamped, unlabelled, terminated, moved, bare, unready, drained, filled, resized, renamed,
     unreadable, released, retried, relabelled, reborn, elsewhere, standalone, forgotten, unheld,
-    networked, clashing, gone,
+    networked, clashing, gone, told, silenced, undated, stalled,
 ]  # fmt: skip
 
 
@@ -229,6 +253,45 @@ def test_what_nobody_reads_changes_nothing() -> None:
         meets(world, nodes)
 
     assert len(nodes) == 1
+
+
+@pytest.mark.parametrize("kind", ["Admitted", "NodeRegistered", "Stalled", "Reconciling"])
+@pytest.mark.parametrize("phase", ["Ready", "Failed"])
+def test_what_a_condition_says_is_told_on_and_nothing_is_composed_anew(
+    kind: str, phase: str
+) -> None:
+    world, nodes = pool(SERVERS[:1]), Nodes()
+    for text in ("one", f"psb_{'b' * 30} and two", " three ", "4" * 2000):
+        said = [given.condition(kind, "False", "Because", text)]
+        world.say(SERVERS[0], phase=phase, conditions=said)
+        meets(world, nodes)
+
+    assert len(nodes) == 1
+
+
+STOOD: list[dict[str, Any]] = [
+    {"status": given.status(substrate="Absent"), "substrate": given.substrate()},
+    {"status": given.status(substrate="Absent")},
+    {"status": given.status()},
+    {"status": {}},
+]
+
+
+@pytest.mark.parametrize("kind", ["Admitted", "NodeRegistered", "Stalled"])
+@pytest.mark.parametrize("said", ["True", "False", "Unknown"])
+@pytest.mark.parametrize("life", STOOD)
+def test_what_is_told_on_is_what_is_said_now(life: dict[str, Any], said: str, kind: str) -> None:
+    nodes = Nodes()
+    for text in ("cause one", "cause two"):
+        condition = given.condition(kind, said, "Because", text)
+        resources = {"record": given.record({**life["status"], "conditions": [condition]})}
+        if "substrate" in life:
+            resources["substrate"] = life["substrate"]
+        request = given.request(
+            resources=resources, found=given.required(token=given.secret(), substrate=None)
+        )
+
+        assert wire(fn.run(request, nodes)) == wire(fn.run(request))
 
 
 LIVES: list[dict[str, Any]] = [

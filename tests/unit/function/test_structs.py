@@ -9,7 +9,7 @@ from google.protobuf import struct_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function import fn, structs
+from function import fn, observed, structs
 
 _LEAVES = st.text(max_size=4) | st.booleans() | st.integers(-9, 9) | st.none()
 _VALUES = st.recursive(
@@ -52,54 +52,6 @@ def test_what_has_no_place_in_a_struct_is_an_error() -> None:
         structs.write(struct_pb2.Struct(), {"a": b"x"}, structs.NO_MODEL)
 
 
-_HEADS = st.fixed_dictionaries(
-    {},
-    optional={
-        "labels": _OBJECTS,
-        "name": _LEAVES,
-        "resourceVersion": st.text(max_size=3),
-        "managedFields": _VALUES,
-        "uid": st.text(max_size=3),
-    },
-)
-_MANIFESTS = st.fixed_dictionaries(
-    {"kind": st.sampled_from(["ProvisioningRecord", "Server"])},
-    optional={
-        "metadata": _HEADS | st.just("odd"),
-        "status": st.fixed_dictionaries({}, optional={"conditions": _VALUES, "other": _VALUES}),
-        "spec": _VALUES,
-    },
-)
-
-
-@given(_MANIFESTS, _MANIFESTS)
-def test_what_has_one_fingerprint_reads_the_same(
-    one: dict[str, Any], other: dict[str, Any]
-) -> None:
-    first, second = by_protobuf(one), by_protobuf(other)
-
-    alike = structs.fingerprint(first) == structs.fingerprint(second)
-
-    assert alike == (structs.observed(first) == structs.observed(second))
-
-
-def test_what_changes_all_the_time_is_not_read() -> None:
-    condition = [{"type": "Ready"}]
-    server = {
-        "kind": "Server",
-        "metadata": {"name": "a", "resourceVersion": "7", "managedFields": [{}], "uid": "u"},
-        "status": {"atProvider": {"state": "on"}, "conditions": condition},
-    }
-
-    read = structs.observed(by_protobuf(server))
-
-    assert read == {
-        "kind": "Server",
-        "metadata": {"name": "a"},
-        "status": {"conditions": condition},
-    }
-
-
 def test_a_part_that_was_read_in_part_is_never_copied_whole() -> None:
     there = by_protobuf({"metadata": {"name": "a", "uid": "u"}})
     made = struct_pb2.Struct()
@@ -107,7 +59,7 @@ def test_a_part_that_was_read_in_part_is_never_copied_whole() -> None:
     structs.write(
         made,
         {"metadata": {"name": "a"}},
-        structs.Model(there, structs.observed(there), structs.PARTIAL),
+        structs.Model(there, observed.read(there), structs.PARTIAL),
     )
 
     assert fn.plain(made) == {"metadata": {"name": "a"}}

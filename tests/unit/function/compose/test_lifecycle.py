@@ -270,8 +270,31 @@ def test_the_observed_facts_reach_the_record() -> None:
         "failed": True,
         "reason": "QuotaExceeded: no more servers",
         "bootstrapGeneration": 1,
+        "uid": "99999999-2222-3333-4444-555555555555",
     }
     assert said(outcome, FAILED) == (True, "QuotaExceeded")
+
+
+@pytest.mark.parametrize("uid", [None, "", 7, "x" * 254])
+def test_a_uid_that_does_not_fit_the_record_is_left_out(uid: object) -> None:
+    observed = given.substrate(given.READY)
+    observed["metadata"]["uid"] = uid
+
+    outcome = given.answer(
+        resources={"record": given.record(given.status()), "substrate": observed}
+    )
+
+    assert outcome.record is not None
+    assert "uid" not in outcome.record.manifest["spec"]["observed"]
+
+
+def test_a_substrate_in_the_place_of_a_lost_one_is_not_ready() -> None:
+    lost = given.condition("Stalled", "True", "SubstrateLost", "another one stands there")
+
+    outcome = alive(given.READY, node=NODE, phase="Pending", conditions=[lost])
+
+    assert outcome.substrate is not None
+    assert not outcome.ready
 
 
 @pytest.mark.parametrize("state", ["Unknown", "False"])

@@ -41,7 +41,9 @@ class EnrolledWorld(World):
 
     async def unsettled(self) -> list[ProvisionedResource]:
         """Return the aggregates whose siblings are still looked after."""
-        return list(await InMemoryBrokerRepository(self.store).list_unsettled())
+        repository = InMemoryBrokerRepository(self.store, samples.CLUSTER)
+        found = await repository.unsettled(samples.CLUSTER)
+        return [await repository.get(each) for each in found]
 
     def compose_network(self) -> None:
         """Make the sibling, held and controlled by the XR, as the function would."""

@@ -12,6 +12,7 @@ from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
 from reconciler.app.credential_hold import CredentialHold
 from reconciler.domain.broker import shared_hold
+from reconciler.ports.cluster import Needed
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, World
 
@@ -124,6 +125,32 @@ async def test_one_that_comes_later_is_held_by_the_sweep() -> None:
     assert world.cluster.held == {HELD}
 
 
+async def test_a_provider_config_that_came_after_its_last_user_went_stands_in_nobodys_way() -> None:
+    world = _world()
+    await world.tick()
+    (key,) = world.cluster.provider_configs
+    world.cluster.provider_configs[key] = "long-gone"
+
+    await world.tick()
+    assert await world.tick_.credentials.loose() == [(samples.NAMESPACE, "long-gone")]
+    for namespace, credential in await world.tick_.credentials.loose():
+        await world.tick_.credentials.settle(namespace, credential)
+    await world.tick_until_quiet()
+
+    assert world.cluster.provider_configs == {key: "demo-main"}
+
+
+async def test_one_that_somebody_else_made_is_never_called_loose() -> None:
+    world = _world()
+    await world.tick()
+    (key,) = world.cluster.provider_configs
+    world.cluster.provider_configs[key] = None
+
+    await world.tick()
+
+    assert await world.tick_.credentials.loose() == []
+
+
 async def test_an_absent_secret_holds_nothing_up() -> None:
     world = World()
 
@@ -173,11 +200,13 @@ async def test_of_a_node_that_comes_while_another_goes_neither_loses_its_hold(
     let_go = world.cluster.hold_credentials
     came = _sibling(world)
 
-    async def overtaken(namespace: str, name: str, *, held: bool) -> bool:
+    async def overtaken(
+        namespace: str, name: str, *, held: bool, needed: Needed | None = None
+    ) -> bool:
         if not held:
             monkeypatch.undo()
             await came.tick()
-        return await let_go(namespace, name, held=held)
+        return await let_go(namespace, name, held=held, needed=needed)
 
     monkeypatch.setattr(world.cluster, "hold_credentials", overtaken)
     known = [shared_hold.secret(samples.NAMESPACE, SECRET, "demo-main")]

@@ -377,6 +377,8 @@ class TestSiblings:
 
     async def test_what_is_listed_no_longer_is_forgotten_once_it_is_free(self) -> None:
         world = await _ready()
+        for node in world.store.nodes.values():
+            node.reported_at = world.store.clock.now()
         del world.raw["spec"]["substrate"][1:]
 
         again = await world.tick()

@@ -10,8 +10,10 @@ import pytest
 from function.contract import names
 from function.contract.catalog import SecretStoreRef, VaultPath
 from function.contract.strategy import Phase
-from reconciler.app.driver import Driver, LocalView
+from reconciler.app.driver import Driver
+from reconciler.app.local_view import LocalView
 from reconciler.app.project_tick import ProjectTick
+from reconciler.app.steadiness import Steadiness
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GONE, CrashError, Fuse, World
@@ -36,9 +38,10 @@ async def _sweep(world: World, *, vanished: bool = True) -> None:
     """Sweep as a fresh process does at its start; a crash ends the process."""
     raw = world.raw["metadata"]
     records = {} if vanished else {(raw["namespace"], raw["name"]): world.raw}
+    steadiness = Steadiness(lambda: world.store.clock.now().timestamp())
     driver = Driver(
-        view=LocalView(records=lambda: records, projects=dict),
-        repository=InMemoryBrokerRepository(world.store),
+        view=LocalView(records=lambda: records, projects=dict, steadiness=steadiness),
+        repository=InMemoryBrokerRepository(world.store, samples.CLUSTER),
         tick=world.tick_,
         teardown=world.teardown,
         project_tick=cast("ProjectTick", None),

@@ -11,7 +11,7 @@ import pytest
 from function.contract.conditions import ConditionType, find
 from function.contract.record import XRReference
 from function.contract.strategy import Phase
-from reconciler.app.leftovers import SETTLED_S
+from reconciler.app.leftovers import LOOK_S, SETTLED_S
 from reconciler.ports.cluster import LiveObject
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import XR, EnrolledWorld, record
@@ -82,6 +82,24 @@ async def test_it_stays_while_its_xr_may_still_take_it_over(xr: Any) -> None:
     orphaned = find(world.status, ConditionType.ORPHANED)
     assert orphaned is not None
     assert orphaned.status == "True"
+
+
+async def test_it_is_looked_at_again_once_its_xr_has_been_at_rest_long_enough() -> None:
+    world = await _left()
+    at = samples.NOW + timedelta(seconds=1.5 * SETTLED_S)
+    world.cluster.xr = replace(ALIVE, settled_at=at)
+
+    again = await world.tick()
+
+    assert again == SETTLED_S / 2
+
+
+@pytest.mark.parametrize("xr", [GONE, ALIVE, PAUSED])
+async def test_it_is_looked_at_again_while_its_xr_is_not_at_rest(xr: Any) -> None:
+    world = await _left()
+    world.cluster.xr = xr
+
+    assert await world.tick() == LOOK_S
 
 
 async def test_it_stays_where_its_xr_composes_it_without_our_step() -> None:

@@ -6,9 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.app.driver import Driver, LocalView
+from function.contract import names
+from reconciler.app.driver import Driver
+from reconciler.app.keys import RecordKey
+from reconciler.app.local_view import LocalView
 from reconciler.app.project_tick import ProjectTick
-from reconciler.app.work_queue import RecordKey
 from reconciler.domain.broker import ids
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
@@ -20,7 +22,7 @@ def _driver(world: EnrolledWorld, cluster_id: ids.ManagementClusterID = samples.
     nothing: dict[tuple[str, str], dict[str, Any]] = {}
     return Driver(
         view=LocalView(records=lambda: nothing, projects=lambda: nothing),
-        repository=InMemoryBrokerRepository(world.store),
+        repository=InMemoryBrokerRepository(world.store, cluster_id),
         tick=world.tick_,
         teardown=world.teardown,
         project_tick=cast("ProjectTick", None),
@@ -68,3 +70,21 @@ async def test_another_clusters_is_left_to_that_one(left: EnrolledWorld) -> None
     await driver.queue.settle()
 
     assert left.network() is not None
+
+
+async def test_one_whose_version_is_served_no_longer_is_let_go_of_in_another(
+    left: EnrolledWorld,
+) -> None:
+    driver = _driver(left)
+    was = samples.NETWORK
+    now = was.model_copy(update={"api_version": f"{names.group_of(was.api_version)}/v9"})
+    live = left.network()
+    assert live is not None
+    left.cluster.objects = {(now.api_version, now.kind, now.name): live}
+    others = (left.resource.accepted.xr, samples.SERVER, now)
+    left.cluster.kinds = {(each.api_version, each.kind): True for each in others}
+
+    await driver.sweep_records()
+    await driver.queue.settle()
+
+    assert left.cluster.objects == {}

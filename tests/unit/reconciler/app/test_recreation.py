@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,7 +14,9 @@ from function.contract import names
 from function.contract.conditions import ConditionType, find, is_true
 from function.contract.record import SubstrateReference
 from function.contract.strategy import MeshRole, Phase
+from reconciler.app.recreation import SILENT_S
 from reconciler.domain.broker.resource import ProvisionedResource
+from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld
 from tests.unit.reconciler.app.recreation_world import (
     TIMEOUT,
@@ -24,7 +28,15 @@ from tests.unit.reconciler.app.recreation_world import (
     uid_of,
     waiting_world,
 )
-from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, PAUSED, RESTART, CrashError
+from tests.unit.reconciler.app.world import (
+    ALIVE,
+    GOING,
+    GONE,
+    PAUSED,
+    RESTART,
+    CrashError,
+    World,
+)
 
 EFFECTS_MAX = 40
 """More than a recreation from its beginning to the next node takes."""
@@ -64,6 +76,30 @@ async def test_a_kept_node_that_never_reported_is_told_until_it_reports() -> Non
     assert is_true(world.status, ConditionType.READY)
 
 
+@pytest.mark.parametrize("policy", ["Keep", "Recreate"])
+async def test_a_silent_node_is_looked_at_again_when_its_time_is_up(policy: str) -> None:
+    world = await waiting_world(policy=policy)
+    world.register()
+    await world.tick_until_quiet()
+    world.store.clock.advance(TIMEOUT - timedelta(minutes=5))
+
+    assert await world.tick() == timedelta(minutes=5).total_seconds()
+
+
+async def test_one_that_stalls_is_looked_at_again_until_it_reports() -> None:
+    world = await overdue_world(policy="Keep", silent=True)
+    await world.tick_until_quiet()
+    stalled = await world.tick()
+    (node,) = world.store.nodes.values()
+
+    node.reported_at = world.store.clock.now()
+    await world.tick_until_quiet()
+    reported = await world.tick()
+
+    assert stalled == SILENT_S
+    assert reported is None
+
+
 async def test_nothing_is_recreated_before_its_time() -> None:
     world = await waiting_world()
     world.store.clock.advance(TIMEOUT - timedelta(seconds=1))
@@ -92,6 +128,23 @@ async def test_a_machine_is_made_anew_with_a_new_token_and_the_same_id(*, silent
     assert stalled_of(world) is None
     await world.until_ready()
     assert world.event_types().count("broker.ProvisionedResourceReady") == (2 if silent else 1)
+
+
+async def test_a_machine_is_let_go_by_the_version_that_is_served() -> None:
+    world = await overdue_world()
+    before = world.resource.protected[0].reference
+    moved = before.model_copy(update={"api_version": f"{before.api_version}9"})
+    ((_, live),) = world.cluster.objects.items()
+    world.cluster.objects = {(moved.api_version, moved.kind, moved.name): live}
+    xr = (samples.XR["apiVersion"], samples.XR["kind"])
+    world.cluster.kinds = dict.fromkeys([xr, (moved.api_version, moved.kind)], True)
+
+    await world.tick()
+
+    (released,) = world.cluster.objects.values()
+    assert released.released
+    assert stalled_of(world) is None
+    assert world.status["substrate"] == "Absent"
 
 
 async def test_while_it_is_under_way_it_says_so() -> None:
@@ -171,7 +224,7 @@ async def test_after_the_last_attempt_people_are_asked_until_retry_is_raised() -
     await world.tick_until_quiet()
 
     assert (world.resource.recreations, world.resource.generation) == (1, 4)
-    assert audit_of(world) == ["recreate"] * 3
+    assert audit_of(world) == ["recreate", "recreate", "retry", "recreate"]
 
 
 async def test_a_node_that_comes_after_the_last_attempt_is_welcome() -> None:
@@ -241,6 +294,44 @@ async def test_an_xr_paused_in_mid_recreation_is_waited_for() -> None:
     world.cluster.xr = ALIVE
     await world.tick_until_quiet()
     assert (world.resource.phase, world.resource.generation) == (Phase.ENROLLING, 2)
+
+
+@pytest.mark.parametrize("after", range(1, 6))
+async def test_a_freeze_stops_a_recreation_at_any_step(after: int) -> None:
+    world = await overdue_world(silent=True)
+    world.fuse.after = world.fuse.burnt + after
+    with contextlib.suppress(CrashError):  # An event that is lost ends no tick.
+        await world.tick()
+    before = _reached(world)
+    since = world.resource.recreating_since
+
+    world.steady = False
+    again = [await world.tick() for _ in range(2)]
+    frozen = _reached(world)
+    world.steady = True
+    await world.tick_until_quiet()
+
+    assert since is not None
+    assert None not in again
+    assert frozen == before
+    assert world.resource.recreating_since is None
+    assert world.resource.generation == 2
+
+
+async def test_no_recreation_begins_while_frozen() -> None:
+    world = await overdue_world()
+    world.steady = False
+
+    await world.tick_until_quiet()
+
+    assert world.resource.recreating_since is None
+    assert world.resource.recreations == 0
+
+
+def _reached(world: World) -> Any:
+    """Return what a recreation would change next: tokens, nodes, machine, and its row."""
+    store = world.store
+    return copy.deepcopy((store.tokens, store.nodes, world.cluster.objects, world.resource))
 
 
 async def test_a_lost_substrate_is_not_taken_for_a_recreation() -> None:

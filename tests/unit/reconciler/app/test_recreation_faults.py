@@ -399,7 +399,7 @@ def _another(resource: ProvisionedResource, xr: str) -> ProvisionedResource:
 
 
 async def _begin(store: MemoryStore, *, xrs: list[str]) -> tuple[RecreationBrake, list[bool]]:
-    brake = RecreationBrake(InMemoryBrokerRepository(store))
+    brake = RecreationBrake(InMemoryBrokerRepository(store, samples.CLUSTER))
     results = []
     for xr in xrs:
         one = _another(samples.resource(phase=Phase.ENROLLING), xr)

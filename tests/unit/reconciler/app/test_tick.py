@@ -246,6 +246,10 @@ async def test_a_failed_one_stays_failed_until_retry_is_raised() -> None:
     assert world.status["phase"] == "Provisioning"
     assert world.resource.id == identity
     assert len(world.store.tokens) == 1
+    await world.tick()
+    assert [(row.action, row.reason) for row in world.store.audit] == [
+        ("retry", "spec.retry was raised from 0 to 1: it was Failed")
+    ]
     failed = world.store.events[identity][-1]
     assert failed.payload["Reason"] == "Quota: none left"
 
@@ -337,11 +341,12 @@ async def test_a_substrate_lost_under_a_live_node_is_said_until_retry_is_raised(
     assert len(world.store.tokens) == 1
 
     world.raw["spec"]["declaration"]["retry"] = 1
-    await world.tick()
     world.store.clock.advance(timedelta(minutes=1))
-    await world.tick()
+    await world.tick_until_quiet()
 
     assert world.resource.generation == 2
+    audited = [row.action for row in world.store.audit]
+    assert audited == ["unreleased-substrate-gone", "retry", "recreate"]
     assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
 
 

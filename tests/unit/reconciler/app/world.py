@@ -21,9 +21,7 @@ from reconciler.app.teardown import Teardown, TeardownPorts
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.release import XRFacts
 from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.cluster import (
-    ProjectView,
-)
+from reconciler.ports.catalog import ProjectView
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import InMemoryNodeDeregistrar, InMemoryTokenIssuer
@@ -36,8 +34,9 @@ EFFECTS = frozenset(
         "create", "update", "record_deletion_intent", "issue", "extend", "revoke", "deregister",
         "reclaim", "hold_namespace", "create_token_secret", "delete_token_secret",
         "ensure_provider_config", "delete_provider_config", "hold_credentials",
-        "render_external_secret", "release", "remember", "forget", "delete_object", "let_go",
-        "hold_below", "write_status", "remove_finalizer", "record_event", "delete_loose_record",
+        "render_external_secret", "release", "remember", "loosen", "forget", "delete_object",
+        "let_go", "hold_below", "write_status", "remove_finalizer", "record_event",
+        "delete_loose_record",
     }
 )  # fmt: skip
 
@@ -120,7 +119,11 @@ class World:
 
     Attributes:
         reachable: For how long nodes could get through without a break.
+        steady: What is seen of the cluster is believed.
         clock: The process's own; None when it agrees with the database's.
+        base_url: The one that the process is set to.
+        makes: What makes the tick.
+        cluster_id: Which management cluster it is.
     """
 
     fuse: Fuse = field(default_factory=Fuse)
@@ -129,10 +132,14 @@ class World:
     store: MemoryStore = field(default_factory=lambda: MemoryStore(clock=FrozenClock(samples.NOW)))
     raw: dict[str, Any] = field(default_factory=samples.record)
     reachable: timedelta = timedelta(days=365)
+    steady: bool = True
     clock: FrozenClock | None = None
+    base_url: str = "https://api.example.org"
+    makes: type[Tick] = Tick
+    cluster_id: ids.ManagementClusterID = samples.CLUSTER
 
     def __post_init__(self) -> None:
-        repository = InMemoryBrokerRepository(self.store)
+        repository = InMemoryBrokerRepository(self.store, self.cluster_id)
         shared: dict[str, Any] = {
             "repository": Mortal(repository, self.fuse),
             "catalog": self.catalog,
@@ -142,15 +149,15 @@ class World:
         mesh: dict[str, Any] = {
             "tokens": Mortal(InMemoryTokenIssuer(self.store), self.fuse),
             "nodes": Mortal(InMemoryNodeDeregistrar(self.store), self.fuse),
-            "holds": Mortal(InMemoryHoldLedger(self.store, samples.CLUSTER), self.fuse),
+            "holds": Mortal(InMemoryHoldLedger(self.store, self.cluster_id), self.fuse),
         }
-        service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
-        knobs = Knobs(
-            enrolment=Enrolment(base_url="https://api.example.org"), token_ttl=timedelta(hours=1)
-        )
+        service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=self.cluster_id)
+        knobs = Knobs(enrolment=Enrolment(base_url=self.base_url), token_ttl=timedelta(hours=1))
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        ports = TickPorts(**shared, **mesh, reachable=lambda: self.reachable)
-        self.tick_ = Tick(ports, service, self.teardown, knobs=knobs)
+        ports = TickPorts(
+            **shared, **mesh, reachable=lambda: self.reachable, steady=lambda: self.steady
+        )
+        self.tick_ = self.makes(ports, service, self.teardown, knobs=knobs)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -223,8 +230,10 @@ class World:
         return samples.SUBSTRATE.model_copy(update={"name": name})
 
     def _observe(self, reference: SubstrateReference) -> None:
-        exists = (reference.api_version, reference.kind, reference.name) in self.cluster.objects
-        self.raw["spec"]["observed"] = {"exists": exists, "ready": exists}
+        live = self.cluster.objects.get((reference.api_version, reference.kind, reference.name))
+        exists = live is not None
+        observed = {"exists": exists, "ready": exists, "uid": live.uid if live else None}
+        self.raw["spec"]["observed"] = observed
 
     def register(self) -> None:
         """Enrol the node, as `POST /v1/register` would."""

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from reconciler.main import EXIT_FAILED, EXIT_SETTINGS, cli
+from reconciler.commands.store import EXIT_FAILED, EXIT_SETTINGS
+from reconciler.main import cli
 from tests.unit.reconciler.kubernetes.test_kubeconfig import GOOD
 from tests.unit.reconciler.settings.test_settings import PASSWORD, REQUIRED
 

@@ -12,7 +12,8 @@ from reconciler.domain.broker.audit import AuditAction
 from reconciler.domain.broker.errors import InvalidInputError
 from reconciler.domain.broker.force_release import ForceRelease
 from reconciler.domain.broker.phase import is_teardown
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.broker.resource import ProvisionedResource
 from tests.unit.reconciler import samples
 
 STATES = list(product(Phase, (False, True), (False, True)))
@@ -65,3 +66,23 @@ def test_a_forced_release_is_told_in_the_words_of_who_asked() -> None:
 def test_nobody_is_given_up_whose_deletion_was_not_asked_for() -> None:
     with pytest.raises(InvalidInputError, match="force_released_at must follow"):
         samples.resource(force_released_at=samples.NOW)
+
+
+@pytest.mark.parametrize("phase", [each for each in Phase if not is_teardown(each)])
+def test_a_raised_retry_is_told_in_every_phase_with_both_numbers(phase: Phase) -> None:
+    accepted = samples.DECLARATION.model_copy(update={"retry": 2})
+    resource = samples.resource(accepted=accepted, phase=phase)
+
+    entry = audit.retry(resource, accepted.model_copy(update={"retry": 5}))
+
+    assert entry is not None
+    assert (entry.action, entry.actor) == ("retry", None)
+    assert entry.reason == f"spec.retry was raised from 2 to 5: it was {phase}"
+
+
+@pytest.mark.parametrize("retry", [0, 1, 2])
+def test_a_retry_that_is_not_raised_is_none(retry: int) -> None:
+    accepted = samples.DECLARATION.model_copy(update={"retry": 2})
+    resource = samples.resource(accepted=accepted)
+
+    assert audit.retry(resource, accepted.model_copy(update={"retry": retry})) is None

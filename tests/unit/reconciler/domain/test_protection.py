@@ -9,7 +9,7 @@ import pytest
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker import protection
 from reconciler.domain.broker.errors import RefusedError
-from reconciler.domain.broker.resource import ProtectedObject
+from reconciler.domain.broker.protected_object import ProtectedObject
 
 
 def _reference(kind: str, name: str, version: str = "v1") -> SubstrateReference:

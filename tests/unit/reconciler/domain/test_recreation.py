@@ -11,6 +11,7 @@ import pytest
 from function.contract.registration import Registration, RegistrationPolicy
 from function.contract.strategy import MeshRole, Phase
 from reconciler.domain.broker import recreation, remaking
+from reconciler.domain.broker.protected_object import ProtectedObject
 from reconciler.domain.broker.recreation import (
     NodeSight,
     Situation,
@@ -19,7 +20,7 @@ from reconciler.domain.broker.recreation import (
     patience,
     waited,
 )
-from reconciler.domain.broker.resource import ProtectedObject, ProvisionedResource
+from reconciler.domain.broker.resource import ProvisionedResource
 from tests.unit.reconciler import samples
 
 FLAGS = [item.name for item in fields(Situation) if item.name != "node"]
@@ -211,6 +212,15 @@ def test_what_was_let_go_starts_over_as_if_never_there() -> None:
         None,
     )
     assert after.recreations == 1
+
+
+def test_the_uid_of_what_was_let_go_is_forgotten_with_it() -> None:
+    known = ProtectedObject(reference=samples.SUBSTRATE, uid="uid-1", seen=True)
+    going = remaking.let_go(_resource(protected=(known,)), "uid-1", samples.NOW)
+
+    after = remaking.finished(going, samples.NOW)
+
+    assert after.protected[0].uid is None
 
 
 def test_what_was_abandoned_counts_for_nothing() -> None:

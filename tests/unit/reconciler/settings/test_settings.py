@@ -43,6 +43,9 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert settings.broker_interval == settings.fleet_interval == timedelta(seconds=30)
     assert settings.token_ttl == timedelta(hours=1)
     assert settings.registration_timeout == timedelta(minutes=15)
+    assert settings.deregistration_timeout == timedelta(minutes=15)
+    assert settings.orphan_interval == timedelta(minutes=5)
+    assert settings.lease_ttl == timedelta(seconds=8)
     assert settings.token_env == "prod"
     assert settings.plexd_sha256 == {}
     assert settings.document_form is DocumentForm.PLEXD
@@ -53,6 +56,22 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert (settings.register_rate.per_address, settings.register_rate.per_project) == (10, 50)
     assert settings.tls_cert_file is settings.tls_key_file is settings.kubeconfig is None
     assert settings.log_level == "info"
+    assert settings.migrate == "auto"
+    assert settings.keep_resources == timedelta(days=90)
+    assert settings.keep_tokens == timedelta(days=30)
+    assert settings.keep_events == timedelta(days=7)
+
+
+def test_what_is_over_may_be_kept_for_ever() -> None:
+    settings = load(
+        PLEXSPHERE_RETENTION_RESOURCES="never",
+        PLEXSPHERE_RETENTION_TOKENS="25h",
+        PLEXSPHERE_RETENTION_EVENTS="87840h",
+    )
+
+    assert settings.keep_resources is None
+    assert settings.keep_tokens == timedelta(hours=25)
+    assert settings.keep_events == timedelta(days=3660)
 
 
 def test_the_password_is_not_shown() -> None:
@@ -99,10 +118,14 @@ def test_every_fault_is_told_at_once() -> None:
         (f"{BROKER}RECONCILE_INTERVAL", "25h", "between 100ms and 24h"),
         (f"{BROKER}RECONCILE_INTERVAL", "9" * 400 + "h", "duration"),
         ("PLEXSPHERE_MANAGEMENT_FLEET_RECONCILE_INTERVAL", "0s", "between 100ms and 24h"),
+        (f"{BROKER}ORPHAN_INTERVAL", "0s", "between 100ms and 24h"),
+        ("PLEXSPHERE_LEASE_TTL", "3s", "between 4s and 60s"),
+        ("PLEXSPHERE_LEASE_TTL", "2m", "between 4s and 60s"),
         (f"{BROKER}TOKEN_TTL", "299s", "between 300s and 24h"),
         (f"{BROKER}TOKEN_TTL", "24h1s", "between 300s and 24h"),
         (f"{BROKER}REGISTRATION_TIMEOUT", "59s", "between 1m and 24h"),
         (f"{BROKER}REGISTRATION_TIMEOUT", "24h1s", "between 1m and 24h"),
+        (f"{BROKER}DEREGISTRATION_TIMEOUT", "59s", "between 1m and 24h"),
         (f"{BROKER}TOKEN_ENV", "prod1", "lower-case letters"),
         (f"{BROKER}TOKEN_ENV", "Prod", "lower-case letters"),
         (f"{BROKER}TOKEN_ENV", "p" * 33, "lower-case letters"),
@@ -136,6 +159,11 @@ def test_every_fault_is_told_at_once() -> None:
         (f"{BROKER}DOCUMENT_FORM", "cloud-init", "plexd or seed"),
         (f"{BROKER}CA_BUNDLE_FILE", "/nowhere/ca.crt", "a file that can be read"),
         ("PLEXSPHERE_MANAGEMENT_CLUSTER", "EU 1", "kebab-case"),
+        ("PLEXSPHERE_MIGRATE", "always", "auto or never"),
+        ("PLEXSPHERE_RETENTION_RESOURCES", "24h", "between 25h and"),
+        ("PLEXSPHERE_RETENTION_TOKENS", "24h59m", "between 25h and"),
+        ("PLEXSPHERE_RETENTION_EVENTS", "90000h", "between 25h and"),
+        ("PLEXSPHERE_RETENTION_EVENTS", "Never", "duration"),
         ("PLEXSPHERE_NODE_LISTEN", "8443", "host:port"),
         ("PLEXSPHERE_NODE_LISTEN", "127.0.0.1:http", "host:port"),
         ("PLEXSPHERE_NODE_LISTEN", "127.0.0.1:65536", "host:port"),

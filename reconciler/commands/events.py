@@ -1,0 +1,160 @@
+"""`broker events`: what is told to the outside, looked at and mended by people.
+
+Belongs here: flags and what is printed. Not here: the statements
+(`reconciler.adapters.postgres.event_desk`). Only `reconciler.main` imports it.
+Source: docs/events.md "For operators".
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, TypeVar
+from uuid import UUID
+
+import click
+
+from reconciler.adapters.events import cloudevents
+from reconciler.adapters.postgres import event_desk
+from reconciler.adapters.postgres.event_desk import Choice, EventDesk
+from reconciler.commands import store
+from reconciler.domain.events.catalogue import CATALOGUE
+from reconciler.settings.events import EventSettings
+from reconciler.settings.store import StoreSettings
+
+LIST_MAX: Final = 10_000
+_TYPES = click.Choice(sorted(CATALOGUE))
+
+_T = TypeVar("_T")
+_reason = click.option("--reason", required=True, help="Kept in the audit with who asked.")
+
+
+class EventStoreSettings(EventSettings, StoreSettings):
+    """Where events are and what their source is called."""
+
+
+@click.group()
+def events() -> None:
+    """Look at events, publish some once more, or let one go."""
+
+
+@events.command("list")
+@click.option("--type", "event_type", type=_TYPES, help="Only of this type.")
+@click.option("--aggregate", type=click.UUID, help="Only of this aggregate.")
+@click.option("--waiting", is_flag=True, help="Only what is not published.")
+@click.option("--parked", is_flag=True, help="Only what was given up.")
+@click.option("--limit", default=50, type=click.IntRange(1, LIST_MAX), show_default=True)
+def list_events(
+    event_type: str | None, aggregate: UUID | None, limit: int, *, waiting: bool, parked: bool
+) -> None:
+    """List events and what became of them, the newest first."""
+    choice = Choice(aggregate=aggregate, parked=parked)
+
+    async def work(desk: EventDesk) -> None:
+        for item in await desk.newest(choice, event_type=event_type, waiting=waiting, limit=limit):
+            event = item.event
+            when = event.occurred_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+            name = f"{event.aggregate_type}/{event.aggregate_id}#{event.sequence}"
+            trouble = f" attempts={event.attempts} error={item.error}" if item.error else ""
+            click.echo(f"{when} {item.state:<9} {event.type} {name} id={event.id}{trouble}")
+
+    _at_desk("list events", work)
+
+
+@events.command()
+@click.option("--from-start", is_flag=True, help="Begin with the oldest that is kept.")
+@click.option("--no-follow", is_flag=True, help="End with the newest.")
+def tail(*, from_start: bool, no_follow: bool) -> None:
+    """Print events as CloudEvents, one JSON object on a line, as they are committed.
+
+    For eyes, not for consumers: it reads the outbox, whatever the sink took.
+    """
+    source = store.load(EventStoreSettings).events_source
+
+    async def work(desk: EventDesk) -> None:
+        async for event in desk.follow(from_start=from_start, wait=not no_follow):
+            click.echo(cloudevents.structured(event, source))
+
+    _at_desk("follow events", work)
+
+
+@events.command()
+@click.option("--event", type=click.UUID, help="This one.")
+@click.option("--aggregate", type=click.UUID, help="All of this aggregate that are kept.")
+@click.option(
+    "--from", "from_sequence", default=1, type=click.IntRange(1), help="From this number on."
+)
+@click.option("--parked", is_flag=True, help="All that were given up.")
+@_reason
+def replay(
+    event: UUID | None, aggregate: UUID | None, from_sequence: int, *, parked: bool, reason: str
+) -> None:
+    """Publish events once more, with the ids that they have.
+
+    Consumers dedupe by the id. Of what is parked, the events behind it follow by themselves.
+    """
+    if sum(map(bool, (event, aggregate, parked))) != 1:
+        message = "give one of --event, --aggregate and --parked"
+        raise click.UsageError(message)
+    choice = Choice(event=event, aggregate=aggregate, from_sequence=from_sequence, parked=parked)
+
+    async def work(desk: EventDesk) -> int:
+        return await desk.replay(choice, reason=reason)
+
+    count = _at_desk("replay events", work)
+    more = "; there may be more, repeat it" if count == event_desk.REPLAY_MAX else ""
+    click.echo(f"{count} events will be published{more}")
+
+
+@events.command()
+@click.argument("event", type=click.UUID)
+@_reason
+def skip(event: UUID, *, reason: str) -> None:
+    """Let one event go that no consumer takes; those behind it are published."""
+
+    async def work(desk: EventDesk) -> bool:
+        return await desk.skip(event, reason=reason)
+
+    if not _at_desk("skip event", work):
+        message = "no event of this id waits"
+        raise click.ClickException(message)
+    click.echo("the event will not be published")
+
+
+@events.command()
+@click.argument("event_type", type=_TYPES, required=False)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Write every schema into this folder.",
+)
+def schema(event_type: str | None, out: Path | None) -> None:
+    """Print the JSON Schema of one type's data, the types, or write all schemas."""
+    for name in sorted(CATALOGUE) if event_type is None else [event_type]:
+        text = json.dumps(CATALOGUE[name].schema(), indent=2, ensure_ascii=False) + "\n"
+        if out is not None:
+            (out / f"{name}.v{CATALOGUE[name].version}.json").write_text(text, encoding="utf-8")
+        click.echo(text if event_type and out is None else name, nl=not (event_type and not out))
+
+
+def _at_desk(verb: str, work: Callable[[EventDesk], Awaitable[_T]]) -> _T:
+    dsn = store.load(StoreSettings).dsn.get_secret_value()
+    return store.run(verb, _with_desk(dsn, work))
+
+
+async def _with_desk(dsn: str, work: Callable[[EventDesk], Awaitable[_T]]) -> _T:
+    async with event_desk.opened(dsn, actor=_actor()) as desk:
+        return await work(desk)
+
+
+def _actor() -> str:
+    """Name who runs this, as far as the operating system knows."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"[:200]

@@ -1,0 +1,51 @@
+"""`broker restored`: the store came out of a backup; end what may have been used since.
+
+Belongs here: its flags and what it prints. Not here: what is done to the store
+(`reconciler.adapters.postgres.restoration`). Only `reconciler.main` imports it.
+Source: docs/operations/backup.md.
+"""
+
+from __future__ import annotations
+
+import getpass
+
+import click
+
+from reconciler.adapters.postgres.migrate import migrate
+from reconciler.adapters.postgres.pool import open_pool, reaching
+from reconciler.adapters.postgres.restoration import revoke_unspent
+from reconciler.commands import store
+from reconciler.settings.store import StoreSettings
+
+
+@click.command()
+@click.option("--reason", required=True, help="Why, for the audit: a ticket, for instance.")
+def restored(reason: str) -> None:
+    """Make a restored PLEXSPHERE_DSN safe to work on; before `broker serve` is started on it.
+
+    Brings the schema up to this version and revokes every token that no machine has used as far
+    as the store knows: one may have since the backup was made. Repeating it changes nothing.
+    """
+    settings = store.load(StoreSettings)
+    actor = f"broker restored ({_user()}): {reason}"
+    revoked = store.run("revoke tokens", _revoked(settings, actor))
+    click.echo(f"{revoked} tokens revoked")
+
+
+async def _revoked(settings: StoreSettings, actor: str) -> int:
+    dsn = settings.dsn.get_secret_value()
+    with reaching():
+        await migrate(dsn)
+        pool = await open_pool(dsn, size_max=1)
+    try:
+        return await revoke_unspent(pool, actor=actor)
+    finally:
+        await pool.close()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container's uid need not have a name.
+        return "unknown"

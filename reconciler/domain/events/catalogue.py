@@ -1,0 +1,200 @@
+"""Every event that is told: its payload, its aggregate, its schema.
+
+Belongs here: one payload model per type, closed over all contexts; consumers' schemas are
+generated from them (docs/events/). Not here: who writes a payload: `domain.broker.events` and
+the functions of the schema; a test holds each against its model.
+Source: seeds 000, 001 and 002, "Lifecycle events".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from reconciler.domain.broker.events import FAILURE_REASON_MAX, EventType
+from reconciler.domain.events.kinds import AggregateType, FleetEventType, IdentityEventType
+
+SCHEMA_BASE: Final = "https://provisioning.plexsphere.com/events"
+"""Identifies schemas; nothing is fetched from there."""
+
+_Region = Annotated[str, Field(description="The cluster's region; empty when it has none.")]
+
+
+class Payload(BaseModel):
+    """What every payload has; names are the seeds' own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    EventID: UUID = Field(description="UUIDv7, the CloudEvent's id: dedupe by it.")
+    OccurredAt: datetime = Field(description="When it happened, RFC 3339 in UTC.")
+
+
+class _OfResource(Payload):
+    ProvisionedResourceID: UUID
+    ProjectID: UUID
+    XRName: str = Field(description="Name of the composed substrate and handle of the node.")
+
+
+class Requested(_OfResource):
+    """A declaration was accepted."""
+
+    ResourceID: UUID
+    BlueprintVersionID: UUID
+    CloudCredentialID: UUID
+
+
+class Ready(_OfResource):
+    """The substrate is up and its node registered."""
+
+
+class Failed(_OfResource):
+    """The Composition said that provisioning failed for good."""
+
+    Reason: str = Field(max_length=FAILURE_REASON_MAX, description="The provider's message.")
+
+
+class Deleting(_OfResource):
+    """A deletion request was accepted."""
+
+
+class Deleted(_OfResource):
+    """The node is out of the mesh and the substrate gone."""
+
+
+class _OfNode(Payload):
+    NodeID: UUID
+    ProjectID: UUID
+    DomainID: UUID
+    ProvisionedResourceID: UUID
+    BootstrapTokenID: UUID = Field(description="The token that the node consumed.")
+    MeshIP: IPv4Address | IPv6Address
+
+
+class NodeRegistered(_OfNode):
+    """A machine consumed its token and is in the mesh."""
+
+
+class NodeDeregistered(_OfNode):
+    """The node is out of the mesh; its address will be given to another one."""
+
+
+class _OfToken(Payload):
+    BootstrapTokenID: UUID
+    ProvisionedResourceID: UUID
+    ProjectID: UUID
+    Generation: int = Field(ge=1, description="Counts the tokens of one resource.")
+    ExpiresAt: datetime = Field(description="End of its window at that time.")
+
+
+class TokenIssued(_OfToken):
+    """A token was minted; it is in no event."""
+
+
+class TokenRevoked(_OfToken):
+    """The token registers nothing any more."""
+
+
+class TokenExpired(_OfToken):
+    """The window passed unused; a renewal may open it anew, and then it may expire again."""
+
+
+class ManagementClusterRegistered(Payload):
+    """A cluster is first in the inventory."""
+
+    ManagementClusterID: UUID
+    Name: str
+    Slug: str
+    Region: _Region
+
+
+class _OfProject(Payload):
+    ProjectID: UUID
+    NamespaceName: str
+
+
+class ProjectClusterAssigned(_OfProject):
+    """A Project was placed on a cluster, or on another one."""
+
+    ManagementClusterID: UUID
+    Region: _Region
+
+
+class ProjectNamespaceReady(_OfProject):
+    """The Project's namespace is there."""
+
+
+class ProjectNamespaceTerminated(_OfProject):
+    """The Project's namespace went, with all that was in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One event type.
+
+    Attributes:
+        aggregate: What it happens to.
+        payload: The model of its data.
+        version: Of the payload; a change that a consumer must know makes a new one.
+    """
+
+    event: StrEnum
+    aggregate: AggregateType
+    payload: type[Payload]
+    version: int = 1
+
+    @property
+    def schema_uri(self) -> str:
+        """Identify the payload's schema; the CloudEvent's `dataschema`."""
+        return f"{SCHEMA_BASE}/{self.event.value}/v{self.version}.json"
+
+    def schema(self) -> dict[str, Any]:
+        """Return the payload's JSON Schema (2020-12)."""
+        body = self.payload.model_json_schema()
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": self.schema_uri,
+            **body,
+            "title": self.event.value,
+        }
+
+
+_PAYLOADS: Mapping[AggregateType, Mapping[StrEnum, type[Payload]]] = {
+    AggregateType.PROVISIONED_RESOURCE: {
+        EventType.REQUESTED: Requested,
+        EventType.READY: Ready,
+        EventType.FAILED: Failed,
+        EventType.DELETING: Deleting,
+        EventType.DELETED: Deleted,
+    },
+    AggregateType.NODE: {
+        IdentityEventType.NODE_REGISTERED: NodeRegistered,
+        IdentityEventType.NODE_DEREGISTERED: NodeDeregistered,
+    },
+    AggregateType.BOOTSTRAP_TOKEN: {
+        IdentityEventType.TOKEN_ISSUED: TokenIssued,
+        IdentityEventType.TOKEN_REVOKED: TokenRevoked,
+        IdentityEventType.TOKEN_EXPIRED: TokenExpired,
+    },
+    AggregateType.MANAGEMENT_CLUSTER: {
+        FleetEventType.CLUSTER_REGISTERED: ManagementClusterRegistered,
+    },
+    AggregateType.PROJECT: {
+        FleetEventType.PROJECT_ASSIGNED: ProjectClusterAssigned,
+        FleetEventType.NAMESPACE_READY: ProjectNamespaceReady,
+        FleetEventType.NAMESPACE_TERMINATED: ProjectNamespaceTerminated,
+    },
+}
+
+CATALOGUE: Final[Mapping[str, Kind]] = {
+    event.value: Kind(event=event, aggregate=aggregate, payload=payload)
+    for aggregate, payloads in _PAYLOADS.items()
+    for event, payload in payloads.items()
+}
+"""By type; closed over every context."""

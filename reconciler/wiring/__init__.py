@@ -1,0 +1,162 @@
+"""The only place that names concrete adapters.
+
+Belongs here: opening what `broker serve` holds open, in order, and closing it in reverse;
+`leading` is what a leader does, `driving` makes its driver, `listening` binds the listeners. Not
+here: decisions, flags, exit codes. `reconciler.main` imports it; tests may.
+Source: seed 000 "Operational model": boot sweep before the listeners bind, then a ticker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+
+from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.cluster import Cluster, open_client
+from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError
+from reconciler.adapters.metrics.driving import DriverCollector, registry
+from reconciler.adapters.metrics.leftovers import OrphanCollector
+from reconciler.adapters.postgres.bell import Bell
+from reconciler.adapters.postgres.migrate import check, migrate
+from reconciler.adapters.postgres.pool import open_pool, ping, reaching
+from reconciler.adapters.postgres.retention import PostgresRetention
+from reconciler.app.reachability import Reachability
+from reconciler.app.retention import Retention
+from reconciler.settings import Settings, SettingsError
+from reconciler.wiring.leading import Helm, Leader, leadership, leases
+from reconciler.wiring.listening import StartError, listen
+from reconciler.wiring.relaying import REGISTERED, relaying
+
+SYNC_TIMEOUT_S: Final = 60.0
+"""How long the first lists may take; ten thousand records take a few seconds."""
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
+    """Open everything; inside, the listeners are bound and somebody leads.
+
+    Somebody is another process, or this one once its boot sweep is over.
+
+    Yields:
+        The running work; it ends only by failing or by being cancelled.
+
+    Raises:
+        SettingsError: KUBECONFIG leads to no cluster, or to another one's records.
+        StoreError: Postgres cannot be reached, or does not let us in.
+        MigrationError: Its schema is not this version's and cannot, or must not, be made so.
+        StartError: The API server cannot be reached, or a listener cannot be bound.
+    """
+    async with AsyncExitStack() as stack:
+        # First what needs nobody else, so that a wrong setting is told before anything happens.
+        client = await _open_client(settings)
+        stack.push_async_callback(client.close)
+        pool = await _open_store(settings)
+        stack.push_async_callback(pool.close)
+        metrics = registry()
+        helm = Helm(metrics)
+        bell = Bell(settings.dsn.get_secret_value())
+        bell.listen(REGISTERED, helm.registered)
+        relay = await stack.enter_async_context(relaying(settings, bell, metrics))
+        telling = _beside(stack, _together(bell.run(), relay.run()))
+        cluster = Cluster(client, on_change=helm.changed)
+        metrics.register(DriverCollector(lambda: helm.state, cluster.caches))
+        metrics.register(OrphanCollector(helm.orphans))
+        reachability = Reachability(time.monotonic)
+        caches = _beside(stack, cluster.run())
+        await _synced(cluster, caches)
+        leader = Leader(settings, cluster, reachability, helm, bell)
+        work = await _candidate(stack, settings, leader, helm)
+        await listen(stack, settings, pool, helm, cluster, bell)
+        helm.listening = True
+        seeing = _together(reachability.prove(lambda: ping(pool)), leader.watch())
+        proofs = _beside(stack, seeing)
+        retention = _beside(stack, Retention(PostgresRetention(pool), settings.keep).run())
+        yield _beside(stack, _first_of(caches, work, proofs, retention, telling))
+
+
+def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Begin work beside everything else; the stack ends it."""
+    task = asyncio.create_task(work)
+    stack.push_async_callback(_ended, task)
+    return task
+
+
+async def _candidate(
+    stack: AsyncExitStack, settings: Settings, leader: Leader, helm: Helm
+) -> asyncio.Task[None]:
+    """Stand for the lease; return once somebody leads."""
+    candidacies = leases(settings)
+    stack.callback(candidacies.close)
+    candidate = leadership(settings, candidacies)
+    work = _beside(stack, candidate.run(leader.lead))
+    await _first_done(work, helm.steered.wait(), candidate.standing_by.wait())
+    return work
+
+
+async def _open_client(settings: Settings) -> KubernetesClient:
+    try:
+        return await open_client(settings.kubeconfig)
+    except KubeconfigError as error:
+        raise SettingsError((f"KUBECONFIG: {error}",)) from error
+
+
+async def _open_store(settings: Settings) -> asyncpg.Pool:
+    dsn = settings.dsn.get_secret_value()
+    with reaching():
+        await (migrate(dsn) if settings.migrate == "auto" else check(dsn))
+        return await open_pool(dsn)
+
+
+async def _synced(cluster: Cluster, caches: asyncio.Task[None]) -> None:
+    """Wait for the first lists, or for whatever ended the caches."""
+    lists = asyncio.create_task(cluster.wait_synced())
+    try:
+        done, _ = await asyncio.wait(
+            {lists, caches}, timeout=SYNC_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        lists.cancel()
+    if caches in done:
+        caches.result()
+    if lists not in done:
+        message = f"cannot list our kinds within {SYNC_TIMEOUT_S:g} s: is the API server there?"
+        raise StartError(message)
+
+
+async def _first_done(work: asyncio.Task[None], *events: Coroutine[Any, Any, object]) -> None:
+    """Wait for one of the events, or for what ended the work before them."""
+    waiting = {asyncio.ensure_future(event) for event in events}
+    try:
+        await asyncio.wait({work, *waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
+    if work.done():
+        work.result()
+
+
+async def _first_of(*tasks: asyncio.Task[None]) -> None:
+    """Run until one of the tasks ends, which none should; its failure is raised."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+async def _together(*works: Coroutine[Any, Any, None]) -> None:
+    """Run works that never end, until one fails or all are cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for each in works:
+            group.create_task(each)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

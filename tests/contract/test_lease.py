@@ -1,0 +1,241 @@
+"""A lease has one holder at a time, and each takeover is told from the one before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from reconciler.adapters.postgres.lease import PostgresLeases
+from reconciler.ports.identity import StoreUnavailableError
+from reconciler.ports.lease import Lease, LeaseStore
+from tests.fakes.databases import migrated_database
+from tests.fakes.lease import InMemoryLeases
+
+pytestmark = pytest.mark.contract
+
+TTL = timedelta(minutes=10)
+
+
+class World(Protocol):
+    @property
+    def leases(self) -> LeaseStore:
+        """What is tried."""
+
+    async def passes(self, time: timedelta) -> None:
+        """Let time go by for the store."""
+
+
+@dataclass
+class MemoryLeases:
+    leases: InMemoryLeases
+
+    async def passes(self, time: timedelta) -> None:
+        self.leases.now += time.total_seconds()
+
+
+@dataclass
+class RealLeases:
+    leases: PostgresLeases
+    connection: asyncpg.Connection
+
+    async def passes(self, time: timedelta) -> None:
+        await self.connection.execute(
+            "UPDATE plexsphere.driver_leases SET expires_at = expires_at - $1::interval", time
+        )
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.integration)])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    if request.param == "memory":
+        yield MemoryLeases(InMemoryLeases())
+        return
+    with migrated_database() as dsn:
+        connection = await asyncpg.connect(dsn)
+        leases = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        yield RealLeases(leases, connection)
+        leases.close()
+        await connection.close()
+
+
+async def _taken(world: World, lease: Lease | None = None) -> Lease:
+    key = uuid4() if lease is None else lease.key
+    taken = await world.leases.acquire(key, holder="one", ttl=TTL)
+    assert taken is not None
+    return taken
+
+
+async def test_a_free_one_is_taken(world: World) -> None:
+    key = uuid4()
+
+    lease = await world.leases.acquire(key, holder="one", ttl=TTL)
+
+    assert lease == Lease(key=key, holder="one", fence=1)
+
+
+async def test_one_that_is_held_is_not(world: World) -> None:
+    lease = await _taken(world)
+
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is None
+
+
+async def test_who_never_heard_that_it_was_given_one_takes_it_at_once(world: World) -> None:
+    unheard = await _taken(world)
+
+    again = await world.leases.acquire(unheard.key, holder="one", ttl=TTL)
+
+    assert again == Lease(key=unheard.key, holder="one", fence=2)
+    assert not await world.leases.renew(unheard, ttl=TTL)
+
+
+async def test_each_key_has_a_holder_of_its_own(world: World) -> None:
+    await _taken(world)
+
+    assert await world.leases.acquire(uuid4(), holder="two", ttl=TTL) is not None
+
+
+async def test_one_whose_time_is_over_is_taken_with_the_next_fence(world: World) -> None:
+    lease = await _taken(world)
+
+    await world.passes(TTL)
+    second = await world.leases.acquire(lease.key, holder="two", ttl=TTL)
+
+    assert second == Lease(key=lease.key, holder="two", fence=2)
+
+
+async def test_a_renewal_begins_its_time_anew(world: World) -> None:
+    lease = await _taken(world)
+    await world.passes(TTL / 2)
+
+    assert await world.leases.renew(lease, ttl=TTL)
+    await world.passes(TTL / 2 + TTL / 4)
+
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is None
+
+
+async def test_one_that_nobody_took_is_renewed_although_its_time_was_over(world: World) -> None:
+    lease = await _taken(world)
+    await world.passes(TTL)
+
+    assert await world.leases.renew(lease, ttl=TTL)
+
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is None
+
+
+async def test_a_former_holder_can_neither_renew_nor_release(world: World) -> None:
+    lease = await _taken(world)
+    await world.passes(TTL)
+    await _taken(world, lease)
+
+    assert not await world.leases.renew(lease, ttl=TTL)
+    await world.leases.release(lease)
+
+    assert await world.leases.acquire(lease.key, holder="three", ttl=TTL) is None
+
+
+async def test_a_released_one_is_free_at_once(world: World) -> None:
+    lease = await _taken(world)
+
+    await world.leases.release(lease)
+    await world.leases.release(lease)
+
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is not None
+
+
+@pytest.mark.integration
+async def test_of_many_that_come_at_once_one_gets_it() -> None:
+    with migrated_database() as dsn:
+        stores = [PostgresLeases(dsn, answer_within=timedelta(seconds=60)) for _ in range(8)]
+        key = uuid4()
+        taken = await asyncio.gather(
+            *(store.acquire(key, holder=f"{n}", ttl=TTL) for n, store in enumerate(stores))
+        )
+        for store in stores:
+            store.close()
+
+    assert [lease.fence for lease in taken if lease is not None] == [1]
+
+
+_LET_GO_OF_THE_LINE = """
+SELECT count(*) = 0 FROM pg_stat_activity
+WHERE application_name = 'plexsphere-broker-lease' AND datname = current_database()
+"""
+
+
+@pytest.mark.integration
+async def test_a_take_whose_answer_is_late_keeps_nobody_waiting_for_the_lease_to_end() -> None:
+    with migrated_database() as dsn:
+        leases = PostgresLeases(dsn, answer_within=timedelta(milliseconds=300))
+        before = await leases.acquire(uuid4(), holder="one", ttl=TTL)
+        assert before is not None
+        await leases.release(before)
+        connection = await asyncpg.connect(dsn)
+        async with connection.transaction():
+            await connection.execute("SELECT FROM plexsphere.driver_leases FOR UPDATE")
+            with pytest.raises(StoreUnavailableError):
+                await leases.acquire(before.key, holder="one", ttl=TTL)
+        async with asyncio.timeout(30):
+            while not await connection.fetchval(_LET_GO_OF_THE_LINE):  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.01)
+
+        patient = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        after = await patient.acquire(before.key, holder="one", ttl=TTL)
+
+        assert after is not None
+        assert after.fence > before.fence
+        patient.close()
+        await connection.close()
+
+
+_REFUSALS = {
+    "a primary that was demoted": "25006",
+    "a full disk": "53100",
+    "a cancelled statement": "57014",
+}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("code", _REFUSALS.values(), ids=_REFUSALS.keys())
+async def test_a_refusal_that_may_pass_counts_as_a_store_that_is_away(code: str) -> None:
+    with migrated_database() as dsn:
+        leases = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        held = await leases.acquire(uuid4(), holder="one", ttl=TTL)
+        assert held is not None
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$BEGIN RAISE 'no' USING ERRCODE = '{code}'; END$$"
+        )
+        await connection.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON plexsphere.driver_leases "
+            "FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+
+        for asked in (
+            leases.acquire(uuid4(), holder="one", ttl=TTL),
+            leases.renew(held, ttl=TTL),
+            leases.release(held),
+        ):
+            with pytest.raises(StoreUnavailableError, match="refuses it now"):
+                await asked
+        leases.close()
+        await connection.close()
+
+
+@pytest.mark.integration
+async def test_a_table_that_is_missing_does_not_come_by_itself() -> None:
+    with migrated_database() as dsn:
+        leases = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        connection = await asyncpg.connect(dsn)
+        await connection.execute("DROP TABLE plexsphere.driver_leases")
+
+        with pytest.raises(asyncpg.UndefinedTableError):
+            await leases.acquire(uuid4(), holder="one", ttl=TTL)
+        leases.close()
+        await connection.close()

@@ -1,0 +1,131 @@
+"""The broker's parts in one process, over ports whose effects are seen.
+
+Belongs here: what `reconciler.wiring` puts together, for one Project and without caches: a
+tick is handed what it is to see. Not here: faults (`wire`), and the rest of the world
+(`stagehand`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, cast
+
+import asyncpg
+
+from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.record import Enrolment as EnrolmentKnobs
+from reconciler.adapters.clock import SystemClock, UUIDv7Source
+from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.adapters.kubernetes.client import KubernetesClient
+from reconciler.adapters.kubernetes.gateway import KubernetesGateway
+from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.fence import Store
+from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
+from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
+from reconciler.app.broker_service import Service, ServicePorts
+from reconciler.app.broker_tick import Knobs, TickPorts
+from reconciler.app.enrolment import Enrolment, EnrolmentPorts
+from reconciler.app.teardown import Teardown, TeardownPorts
+from reconciler.app.telling_tick import TellingTick
+from reconciler.domain.broker import ids
+from reconciler.ports.catalog import ProjectView
+from tests.faults.ground import Ground
+from tests.faults.wire import Repeating, Wire, WiredClient, WiredPool
+from tests.unit.reconciler import samples
+
+
+class Catalogue:
+    """The sample catalogue, for one Project; it may forget all but the Project.
+
+    Attributes:
+        vault: Where the credential is.
+        borrowers: The Projects that may use it.
+    """
+
+    def __init__(self, view: ProjectView) -> None:
+        self.view = view
+        self.vault = "acme/demo"
+        self.borrowers = [view.name]
+        self._known = True
+
+    def forget(self) -> None:
+        """Lose blueprint, credential and cloud, as a commit in Git does."""
+        self._known = False
+
+    def remember(self) -> None:
+        """Have them again."""
+        self._known = True
+
+    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
+        """Return the blueprint, whichever is asked for."""
+        return samples.BLUEPRINT if self._known else None
+
+    def credential(self, name: str) -> CloudCredentialSpec | None:
+        """Return the credential, whichever is asked for."""
+        spec = {
+            "cloudRef": {"name": "demo"},
+            "vault": {"mount": "kv", "path": self.vault},
+            "projects": self.borrowers,
+            "secretStoreRef": {"name": "vault"},
+        }
+        return CloudCredentialSpec.model_validate(spec) if self._known else None
+
+    def cloud(self, name: str) -> CloudSpec | None:
+        """Return the cloud, whichever is asked for."""
+        return samples.CLOUD if self._known else None
+
+    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
+        """Return the Project."""
+        return self.view if project_id == self.view.id else None
+
+
+class Process:
+    """The broker's parts in one process; what it remembers goes with it."""
+
+    def __init__(self, ground: Ground, catalogue: Catalogue, wire: Wire) -> None:
+        pool = cast("asyncpg.Pool", WiredPool(ground.pool, wire))
+        store = Store(pool)
+        client = cast("KubernetesClient", WiredClient(ground.client, wire))
+        origin = SystemSecretSource(env="prod")
+
+        def port(inner: object) -> Any:
+            return Repeating(inner, wire)
+
+        self.repository = PostgresBrokerRepository(store, samples.CLUSTER)
+        shared: dict[str, Any] = {
+            "repository": port(self.repository),
+            "catalog": catalogue,
+            "cluster": port(KubernetesGateway(client)),
+            "clock": SystemClock(),
+        }
+        mesh: dict[str, Any] = {
+            "tokens": port(PostgresTokenIssuer(store, origin)),
+            "nodes": port(PostgresNodeDeregistrar(store)),
+            "holds": port(PostgresHoldLedger(store, samples.CLUSTER)),
+        }
+        service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
+        knobs = Knobs(
+            enrolment=EnrolmentKnobs(base_url="https://api.example.org"),
+            token_ttl=timedelta(hours=1),
+        )
+        self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
+        ports = TickPorts(**shared, **mesh, reachable=lambda: timedelta(days=365))
+        self.tick = TellingTick(ports, service, self.teardown, knobs=knobs)
+        self.enrolment = Enrolment(
+            EnrolmentPorts(
+                store=PostgresEnrolmentStore(pool),
+                secrets=origin,
+                ids=UUIDv7Source(),
+                clock=SystemClock(),
+                project_budget=_Unlimited(),
+            ),
+            on_registered=lambda _: None,
+        )
+
+
+class _Unlimited:
+    def take(self, key: str) -> int | None:
+        """Let everything pass."""
+        return None

@@ -1,0 +1,31 @@
+"""A database of a test's own, and what waits in its outbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+
+from reconciler.adapters.postgres.pool import open_pool
+from tests.contract.worlds import World, postgres_world
+from tests.fakes.databases import migrated_database
+
+
+@pytest.fixture
+def dsn() -> Iterator[str]:
+    with migrated_database() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
+    pool = await open_pool(dsn)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+async def world(dsn: str) -> AsyncIterator[World]:
+    async with postgres_world(dsn) as real:
+        yield real

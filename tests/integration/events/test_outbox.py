@@ -1,0 +1,131 @@
+"""The relay's own connection when it fails, and operators who act beside the relay."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from reconciler.adapters.postgres import outbox_relay
+from reconciler.adapters.postgres.event_desk import opened
+from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
+from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.domain.events.envelope import OutboxEvent
+from reconciler.ports.events import OutboxError
+from tests.contract.worlds import World
+from tests.fakes.events import RecordingSink
+from tests.integration.events.stage import CLEAR, DEADLINE_S, append, relay
+
+pytestmark = pytest.mark.integration
+
+REFUSED = Delivery(outcome=Outcome.REFUSED, error="HTTP 422")
+PAST = """
+UPDATE plexsphere.bootstrap_tokens
+SET issued_at = issued_at - $2::interval, expires_at = expires_at - $2::interval
+WHERE id = $1
+"""
+SESSIONS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE application_name = 'plexsphere-broker-relay' AND datname = current_database()
+"""
+TERMINATE = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'plexsphere-broker-relay' AND datname = current_database()
+"""
+ROWS = """
+SELECT published_at IS NOT NULL AS published, skipped_at IS NOT NULL AS skipped, parked_at
+FROM plexsphere.outbox_events ORDER BY aggregate_sequence
+"""
+
+
+class SkippingSink(RecordingSink):
+    """An operator skips the second event while it is being published."""
+
+    def __init__(self, dsn: str, second: Delivery) -> None:
+        super().__init__()
+        self._dsn = dsn
+        self._second = second
+
+    async def publish(self, event: OutboxEvent) -> Delivery:
+        if event.sequence != 2:
+            return await super().publish(event)
+        self.tried.append(event)
+        async with opened(self._dsn, actor="test") as desk:
+            assert await desk.skip(event.id, reason="nobody needs it")
+        return self._second
+
+
+@pytest.mark.parametrize("second", [REFUSED, DELIVERED], ids=["refused", "delivered"])
+async def test_an_event_that_is_skipped_while_it_is_tried_stays_skipped(
+    dsn: str, pool: asyncpg.Pool, second: Delivery
+) -> None:
+    await pool.execute(CLEAR)
+    await append(pool, uuid4(), 1, 2, 3)
+    sink = SkippingSink(dsn, second)
+    async with relay(dsn, sink) as running:
+        while await running.relay.once():
+            pass
+
+    assert [item.sequence for item in sink.tried] == [1, 2, 3]
+    rows = [tuple(row) for row in await pool.fetch(ROWS)]
+    assert rows == [(True, False, None), (True, True, None), (True, False, None)]
+
+
+async def test_what_expired_in_a_long_time_without_the_database_is_told(
+    world: World, dsn: str, pool: asyncpg.Pool
+) -> None:
+    token = await world.token(await world.resource())
+    outbox = PostgresOutbox(dsn)
+    assert await outbox.tell_expired() == 0
+
+    await pool.execute(TERMINATE)
+    await pool.execute(PAST, token.id, timedelta(hours=5))
+    told = 0
+    async with asyncio.timeout(DEADLINE_S):
+        while not told:
+            with contextlib.suppress(OutboxError):
+                told = await outbox.tell_expired()
+    await outbox.close()
+
+    assert told == 1
+
+
+async def _claim(outbox: PostgresOutbox) -> None:
+    async with outbox.claim(streams=1, depth=1):
+        """Nothing is published."""
+
+
+async def _tell_expired(outbox: PostgresOutbox) -> None:
+    await outbox.tell_expired()
+
+
+async def _backlog(outbox: PostgresOutbox) -> None:
+    await outbox.backlog()
+
+
+@pytest.mark.parametrize("call", [_claim, _tell_expired, _backlog])
+async def test_a_connection_that_failed_is_used_no_more(
+    dsn: str,
+    pool: asyncpg.Pool,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[PostgresOutbox], Awaitable[None]],
+) -> None:
+    monkeypatch.setattr(outbox_relay, "STATEMENT_TIMEOUT_S", 0.5)
+    outbox = PostgresOutbox(dsn)
+    await _backlog(outbox)
+    assert await pool.fetchval(SESSIONS) == 1
+    async with pool.acquire() as holder, holder.transaction():
+        await holder.execute("LOCK plexsphere.outbox_events, plexsphere.bootstrap_tokens")
+
+        with pytest.raises(OutboxError):
+            await call(outbox)
+
+    async with asyncio.timeout(DEADLINE_S):
+        while await pool.fetchval(SESSIONS):  # noqa: ASYNC110 - a server signals nothing
+            await asyncio.sleep(0.02)
+    await outbox.close()

@@ -1,0 +1,125 @@
+"""The Event of an orphan, on a real API server and with the reconciler's own rights."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from reconciler.adapters.kubernetes.client import Object
+from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.effects import anybody
+from reconciler.adapters.kubernetes.orphan_events import KubernetesOrphanTeller
+from reconciler.domain.broker.orphans import Finding, Marked, Orphan, namespace, unlisted
+from tests.contract.cluster_worlds import (
+    VM,
+    RealWorld,
+    real_world,
+    reconciler_kubeconfig,
+    reference,
+    shared_control_plane,
+)
+from tests.e2e.deploy.identity import wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RealWorld]:
+    async with real_world(shared_control_plane(request.config, tmp_path_factory)) as real:
+        yield real
+
+
+@pytest.fixture
+async def teller(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[KubernetesOrphanTeller]:
+    plane = shared_control_plane(request.config, tmp_path_factory)
+    client = await open_client(reconciler_kubeconfig(plane))
+    yield KubernetesOrphanTeller(client, anybody)
+    await client.close()
+
+
+def _events(world: RealWorld) -> list[Object]:
+    items: list[Object] = world.admin.get(f"{world.path}/events").body["items"]
+    return items
+
+
+async def test_it_is_on_the_object_and_a_second_one_writes_nothing(
+    world: RealWorld, teller: KubernetesOrphanTeller
+) -> None:
+    vm = reference()
+    uid = world.compose(vm)
+    orphan = Marked(
+        api_version=f"{VM[0]}/v1alpha1",
+        kind=VM[1],
+        namespace=world.namespace,
+        name=vm.name,
+        record="somebodys",
+        uid=uid,
+    ).orphan
+
+    await teller.tell(orphan)
+    before = _events(world)
+    await teller.tell(orphan)
+
+    (event,) = _events(world)
+    assert [event] == before
+    assert (event["type"], event["reason"]) == ("Warning", "SubstrateWithoutRecord")
+    assert event["involvedObject"] == {
+        "apiVersion": f"{VM[0]}/v1alpha1",
+        "kind": VM[1],
+        "namespace": world.namespace,
+        "name": vm.name,
+        "uid": uid,
+    }
+    assert "made for record somebodys: nobody will delete it" in event["message"]
+
+
+async def test_what_has_no_object_is_told_at_the_namespace_each_by_itself(
+    world: RealWorld, teller: KubernetesOrphanTeller
+) -> None:
+    for number in range(2):
+        node = Orphan(
+            finding=Finding.NODE_OF_DELETED,
+            subject=f"node {number}",
+            detail="of pr-1",
+            involved=namespace(world.namespace),
+        )
+        await teller.tell(node)
+
+    told = _events(world)
+    assert sorted(event["message"].split(",")[0] for event in told) == ["node 0", "node 1"]
+    assert {event["involvedObject"]["kind"] for event in told} == {"Namespace"}
+
+
+async def test_a_kind_has_no_object_and_no_event(
+    world: RealWorld, teller: KubernetesOrphanTeller
+) -> None:
+    await teller.tell(unlisted("none.test/v1", "None"))
+
+    assert _events(world) == []
+
+
+async def test_a_namespace_that_goes_takes_none_and_that_is_success(
+    world: RealWorld, teller: KubernetesOrphanTeller
+) -> None:
+    world.new_record()
+    assert world.admin.delete(world.path).ok
+    wait_until(
+        lambda: "deletionTimestamp" in world.admin.get(world.path).body["metadata"],
+        timeout_s=10.0,
+        what="the namespace is in deletion",
+    )
+    gone = Orphan(
+        finding=Finding.RECORD_MISSING,
+        subject="pr-1",
+        detail="it is gone",
+        involved=namespace(world.namespace),
+    )
+
+    await teller.tell(gone)
+
+    assert _events(world) == []
