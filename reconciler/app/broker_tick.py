@@ -18,7 +18,7 @@ from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import Phase, SubstrateState
-from reconciler.app import publishing, waiting
+from reconciler.app import blocked, publishing, waiting
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.children import Children
@@ -41,32 +41,9 @@ from reconciler.ports.catalog import Catalog
 from reconciler.ports.cluster import SOMEBODY_ELSE, ManagementCluster
 from reconciler.ports.common import Clock
 
-WAITING_S: Final = 5.0
-"""How soon a refusal is judged again that something unwatched may lift (an XRD, a policy);
-changes of what is watched come at once."""
-
 OUTLIVED_S: Final = 5.0
 """How soon a record is looked at again that a run in flight made of an earlier one: it says
 `released` although nobody asked for that, and the next run writes it anew."""
-
-TRANSIENT: Final = frozenset(
-    {
-        Reason.PROJECT_NOT_FOUND.value,
-        Reason.NAMESPACE_NOT_READY.value,
-        Reason.BLUEPRINT_NOT_FOUND.value,
-        Reason.CREDENTIAL_NOT_FOUND.value,
-        Reason.CLOUD_NOT_FOUND.value,
-        Reason.HOLD_MISSING.value,
-        Reason.UNSUPPORTED_BLUEPRINT.value,
-        Reason.PROVIDER_CONFIG_TAKEN.value,
-        Reason.CREDENTIAL_NOT_ALLOWED.value,
-        Reason.RIGHTS_MISSING.value,
-        Reason.UNSUPPORTED_KIND.value,
-        Reason.EXTERNAL_SECRET_TAKEN.value,
-        Reason.PROTECTED_ELSEWHERE.value,
-    }
-)
-"""Refusals that something other than an edit of the declaration can lift."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +192,7 @@ class Tick:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
         left = await self._leftovers.drain(resource, view)
-        blocked = WAITING_S if why is not None or _liftable(refusal) else None
-        return waiting.soonest(blocked, again, unwritten, left, made.again)
+        return waiting.soonest(blocked.again_s(facts), again, unwritten, left, made.again)
 
     async def _start_over(self, resource: ProvisionedResource) -> float:
         """Take a node out whose substrate was lost; what is or comes in its place goes, too."""
@@ -235,10 +211,10 @@ class Tick:
         return waiting.soonest(made.again, again)
 
     async def _refuse(self, view: RecordView, admission: Admission) -> float | None:
-        final = not _liftable(admission.refusal)
+        final = not blocked.liftable(admission.refusal)
         facts = StatusFacts(resource=None, refusal=admission.refusal, refusal_is_final=final)
         await self._publisher.publish(view, facts)
-        return None if final else WAITING_S
+        return blocked.again_s(facts)
 
     async def _enter(
         self, resource: ProvisionedResource, phase: Phase, view: RecordView, knobs: Enrolment
@@ -294,7 +270,3 @@ class Tick:
         name = manifest["metadata"]["name"]
         message = f"ProviderConfig {name!r} belongs to credential {holder!r}."
         return Why(reason=Reason.PROVIDER_CONFIG_TAKEN, message=message)
-
-
-def _liftable(refusal: Why | None) -> bool:
-    return refusal is not None and refusal.reason in TRANSIENT

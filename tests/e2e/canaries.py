@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,8 @@ import psutil
 from dev.stack import Stack
 from function.contract import names
 from tests.e2e.deploy.identity import Caller
+
+REQUEST_TIMEOUT_S: Final = 30.0
 
 EDGE: Final = 4
 """Characters of a base64 text that depend on what stands before and after."""
@@ -62,10 +65,11 @@ def everywhere(stack: Stack) -> Places:
         **dict(_logs(stack)),
         **dict(_objects(Caller(stack.plane.kubeconfig))),
         **dict(_processes()),
+        "metrics broker": _metrics(stack),
         **asyncio.run(_tables(stack.postgres.dsn)),
     }
     kinds = {place.partition(" ")[0] for place in places}
-    assert kinds >= {"log", "object", "process", "table"}, kinds
+    assert kinds >= {"log", "metrics", "object", "process", "table"}, kinds
     return places
 
 
@@ -76,6 +80,13 @@ def _logs(stack: Stack) -> Iterator[tuple[str, str]]:
             yield f"log {path.name}", path.read_text(encoding="utf-8", errors="replace")
     if stack.plane.audit_log is not None:
         yield "log audit", stack.plane.audit_log.read_text(encoding="utf-8")
+
+
+def _metrics(stack: Stack) -> str:
+    """Return the reconciler's own; the function's are searched where its memory is at hand."""
+    path = f"{stack.operator_url}/metrics"
+    with urllib.request.urlopen(path, timeout=REQUEST_TIMEOUT_S) as answer:  # noqa: S310 - our own listener
+        return str(answer.read().decode())
 
 
 def _objects(admin: Caller) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """One node's whole life, and then a search for its secrets wherever something is kept or told.
 
-No tracing exists, and the reconciler has no metrics; the function's are searched by
+No tracing exists. The function's metrics are searched by
 `tests/unit/function/hostile/test_canary.py`, which has no token to lose there.
 """
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
@@ -123,11 +125,20 @@ async def open_client(kubeconfig: Path | None) -> KubernetesClient:
     else:
         check(kubeconfig)
         await _load(kubeconfig, configuration)
+    # Otherwise each request reads `.netrc` and the environment on a thread, and what a `.netrc`
+    # says of the host, or by default, would be sent there.
+    configuration.client_session_kwargs = {"trust_env": _behind_proxy(configuration.host)}
     try:
         return KubernetesClient(ApiClient(configuration))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         message = "must refer to certificates and keys in PEM"
         raise KubeconfigError(message) from error
+
+
+def _behind_proxy(server: str) -> bool:
+    """Tell whether the environment has a proxy for a server, which aiohttp then finds."""
+    url = urlsplit(server)
+    return url.scheme in getproxies() and not proxy_bypass(url.netloc)
 
 
 def _load_service_account(configuration: Configuration) -> None:

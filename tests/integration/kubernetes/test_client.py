@@ -233,6 +233,39 @@ async def test_a_kubeconfig_s_token_is_sent(server: StandIn, url: str, tmp_path:
     assert [request.authorization for request in server.requests] == ["Bearer sample-token"] * 2
 
 
+async def test_what_a_netrc_says_by_default_is_sent_to_nobody(
+    server: StandIn, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login sample password sample")
+    monkeypatch.setenv("NETRC", str(netrc))
+    client = await open_client(_kubeconfig(tmp_path, url, {}))
+
+    await client.request("GET", PATH)
+    await client.close()
+
+    assert [request.authorization for request in server.requests] == [None]
+
+
+async def test_the_environments_proxy_is_asked_unless_the_server_is_excepted(
+    server: StandIn, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig_ = _kubeconfig(tmp_path, "http://api.example.invalid:6443", {})
+    monkeypatch.setenv("http_proxy", url)
+    monkeypatch.setenv("no_proxy", "other.example.invalid")
+    client = await open_client(kubeconfig_)
+    await client.request("GET", PATH)
+    await client.close()
+
+    monkeypatch.setenv("no_proxy", ".example.invalid")
+    client = await open_client(kubeconfig_)
+    with pytest.raises(UnreachableError):
+        await client.request("GET", PATH)
+    await client.close()
+
+    assert len(server.requests) == 1
+
+
 async def test_a_token_file_is_read_again(
     server: StandIn, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

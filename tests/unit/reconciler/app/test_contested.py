@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from function.contract.conditions import ConditionType, find
-from reconciler.app.broker_tick import WAITING_S
+from reconciler.app.blocked import AGAIN_S
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
 from tests.unit.reconciler.app.world import GONE
@@ -39,7 +39,7 @@ async def test_a_sibling_of_another_composite_is_refused_with_its_holder() -> No
     assert admitted is not None
     assert (admitted.status, admitted.reason) == ("False", "ProtectedElsewhere")
     assert "Network 'net' is protected for Pool 'pool', resource 'server'" in admitted.message
-    assert again == WAITING_S
+    assert again == AGAIN_S
     assert len(first.store.resources) == 1
     assert first.cluster.records_in[samples.NAMESPACE] == 1
 
@@ -73,6 +73,6 @@ async def test_a_sibling_that_an_accepted_record_lists_later_is_refused_and_the_
     admitted = find(rival.status, ConditionType.ADMITTED)
     assert admitted is not None
     assert admitted.reason == "ProtectedElsewhere"
-    assert again == WAITING_S
+    assert again == AGAIN_S
     assert rival.status["phase"] == "Ready"
     assert accepted in [item.protected for item in rival.store.resources.values()]

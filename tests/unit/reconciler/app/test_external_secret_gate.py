@@ -9,7 +9,7 @@ import pytest
 from function.contract import names
 from function.contract.catalog import SecretStoreRef
 from function.contract.conditions import ConditionType, find
-from reconciler.app.broker_tick import WAITING_S
+from reconciler.app.blocked import AGAIN_S
 from reconciler.domain.broker import external_secret
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
@@ -54,7 +54,7 @@ async def test_a_strangers_is_refused_and_stays(world: Any, field: str) -> None:
     assert (admitted.status, admitted.reason) == ("False", "ExternalSecretTaken")
     assert admitted.message.startswith(f"{field} ExternalSecret {SECRET!r}")
     assert "demo-main" in admitted.message
-    assert again == WAITING_S
+    assert again == AGAIN_S
     assert refused.cluster.external_secrets == {KEY: STRANGER}
     assert refused.store.resources == {}
 

@@ -1,0 +1,48 @@
+"""A record whose status is incomplete until the catalogue is whole asks for itself again."""
+
+from __future__ import annotations
+
+from reconciler.app.blocked import AGAIN_S
+from tests.unit.reconciler import samples
+from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
+from tests.unit.reconciler.app.world import StaticCatalog, World
+
+
+async def _restored_without(gone: str) -> World:
+    """Return a world whose record lost its status while a part of the catalogue is away."""
+    before = World()
+    await before.until_ready()
+    raw = {key: value for key, value in before.raw.items() if key != "status"}
+    catalog = StaticCatalog()
+    setattr(catalog, gone, None)
+    return World(store=before.store, cluster=before.cluster, raw=raw, catalog=catalog)
+
+
+async def test_it_names_its_provider_config_soon_after_the_catalogue_is_whole() -> None:
+    for gone in ("blueprint_spec", "credential_spec", "cloud_spec"):
+        world = await _restored_without(gone)
+        await world.tick_until_quiet()
+        assert "providerConfigRef" not in world.status
+
+        again = await world.tick()
+        setattr(world.catalog, gone, getattr(StaticCatalog(), gone))
+        settled = await world.tick()
+
+        assert again == AGAIN_S, gone
+        assert world.status["providerConfigRef"]["name"] == samples.CLOUD.provider.value
+        assert settled != AGAIN_S
+
+
+async def test_one_that_names_its_provider_config_rests_while_the_catalogue_is_away() -> None:
+    world = World()
+    await world.until_ready()
+    world.catalog.blueprint_spec = None
+
+    assert await world.tick() != AGAIN_S
+
+
+async def test_an_enrolled_resource_has_no_blueprint_and_waits_for_none() -> None:
+    world = EnrolledWorld(raw=record(siblings=False))
+    await world.until_ready()
+
+    assert await world.tick() != AGAIN_S
