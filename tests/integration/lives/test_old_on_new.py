@@ -23,7 +23,7 @@ from tests.integration.lives.life import Life
 from tests.integration.load.agents import Agents
 from tests.integration.load.stage import Broker, cluster_settings, furnished
 
-BEFORE: Final = "e1ead7ae87fa83c384558ba15cbda79c0dc83c60"
+BEFORE: Final = "1c6168e64b49f1fa168dbf5d943fdbd12e1f9720"
 """The last commit of the version before; a release sets it anew (docs/operations/upgrade.md)."""
 BEFORE_REVISION: Final = "0036"
 ARCHIVE_TIMEOUT_S: Final = 60.0

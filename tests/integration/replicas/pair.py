@@ -40,12 +40,6 @@ SELECT split_part(holder, '/', 2)::int FROM plexsphere.driver_leases
 WHERE expires_at > clock_timestamp() AND fence > $1::text::bigint
 """
 _EXPIRE: Final[LiteralString] = "UPDATE plexsphere.driver_leases SET expires_at = clock_timestamp()"
-_BESIDE: Final[LiteralString] = """
-SELECT count(*)::int FROM plexsphere.bootstrap_tokens AS older
-JOIN plexsphere.bootstrap_tokens AS newer USING (provisioned_resource_id)
-WHERE older.generation < newer.generation
-  AND (older.revoked_at IS NULL OR older.revoked_at > newer.issued_at)
-"""
 _TOLD: Final[LiteralString] = (
     "SELECT count(*)::int FROM plexsphere.outbox_events WHERE event_type = $1"
 )
@@ -116,10 +110,6 @@ class Pair:
     async def told(self, event: str) -> object:
         """Return how many events of a type were told."""
         return await execute(self.dsn, _TOLD, event)
-
-    async def minted_beside(self) -> object:
-        """Return how many tokens were minted while an older one of the resource was not revoked."""
-        return await execute(self.dsn, _BESIDE)
 
     async def live(self, name: str, replica: Replica) -> str:
         """Take one machine to Ready that registers with one replica; return its record."""
