@@ -40,8 +40,9 @@ CELLS: Final = [
     is CRASHES[(list(Way).index(cell.way) + list(Phase).index(cell.phase)) % len(CRASHES)]
 ]
 
-AT_ONCE: Final = 24
-"""Lives of a wave: more of them slow each other down until a step misses its time."""
+AT_ONCE: Final = 16
+"""Lives of a wave. Each costs an XR more of its breaker's hundred tokens the slower all go: of
+24 at once one came to more than a hundred, and Crossplane let go of it for minutes."""
 
 Outcomes = dict[Cell, BaseException | None]
 
