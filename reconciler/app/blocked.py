@@ -1,8 +1,8 @@
 """What a record waits for that nobody tells the driver of, and how soon it is judged again.
 
-Belongs here: which refusals an edit alone can lift, and which rows are incomplete until the
-catalogue is whole. Not here: what is refused (`admission_gate`), or the pace of a teardown
-(`waiting`). Imported by the tick.
+Belongs here: which refusals something else than an edit can lift, and which records are
+incomplete until the catalogue is whole. Not here: what is refused (`admission_gate`), or the
+pace of a teardown (`waiting`). Imported by the tick.
 Source: seed 000 "What the reconcile loop does with the result"; design §5.
 """
 

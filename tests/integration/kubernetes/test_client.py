@@ -250,14 +250,14 @@ async def test_what_a_netrc_says_by_default_is_sent_to_nobody(
 async def test_the_environments_proxy_is_asked_unless_the_server_is_excepted(
     server: StandIn, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kubeconfig_ = _kubeconfig(tmp_path, "http://api.example.invalid:6443", {})
+    kubeconfig_ = _kubeconfig(tmp_path, "http://127.0.0.1:1", {})
     monkeypatch.setenv("http_proxy", url)
     monkeypatch.setenv("no_proxy", "other.example.invalid")
     client = await open_client(kubeconfig_)
     await client.request("GET", PATH)
     await client.close()
 
-    monkeypatch.setenv("no_proxy", ".example.invalid")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     client = await open_client(kubeconfig_)
     with pytest.raises(UnreachableError):
         await client.request("GET", PATH)
