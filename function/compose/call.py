@@ -20,10 +20,18 @@ from function.render import fieldpath
 
 @unique
 class Ttl(Enum):
-    """How long a response holds: until something nobody watches may have changed."""
+    """How long a response holds: until something nobody watches may have changed.
+
+    Attributes:
+        STEADY: All is settled.
+        UNSETTLED: Something is still to come, or to be mended. What brings it is watched; but
+            Crossplane passes no change on while an XR's breaker is open, and none afterwards
+            (reference, crossplane §2.10).
+        WAITING: What is to come is not watched.
+    """
 
     STEADY = timedelta(minutes=10)
-    REFUSED = timedelta(minutes=1)
+    UNSETTLED = timedelta(minutes=1)
     WAITING = timedelta(seconds=10)
 
 

@@ -16,7 +16,7 @@ from function.compose.verdicts import MESSAGE_MAX
 from function.contract import conditions
 from function.contract.conditions import ConditionType, Reason, Verdict
 
-_SOONEST: Final = (Ttl.WAITING, Ttl.REFUSED, Ttl.STEADY)
+_SOONEST: Final = (Ttl.WAITING, Ttl.UNSETTLED, Ttl.STEADY)
 _ALARM: Final = ConditionType.PROVISIONING_FAILED
 """The condition of which True is the one to read."""
 

@@ -69,14 +69,15 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
         ready = judged.live is not None and _is_ready(judged.live)
         substrate_composed = Composed(manifest=judged.composed, ready=ready)
     opened = _enrolled(facts, judged.stage)
+    ready = substrate_composed is not None and substrate_composed.ready is True and opened
     return Outcome(
         record=record_composed,
         substrate=substrate_composed,
-        ready=substrate_composed is not None and substrate_composed.ready is True and opened,
+        ready=ready,
         open=opened,
         verdicts=verdicts(facts, judged),
         status=_xr_status(facts.status),
-        ttl=_ttl(facts, judged),
+        ttl=_ttl(facts, judged, settled=ready and facts.status.phase is Phase.READY),
         requirements={**requirements, **_requirements(given)},
         unrendered=judged.unrendered is not None,
     )
@@ -252,15 +253,17 @@ def _xr_status(known: RecordStatus) -> dict[str, Any]:
     return found
 
 
-def _ttl(facts: Facts, judged: Judged) -> Ttl:
+def _ttl(facts: Facts, judged: Judged, *, settled: bool) -> Ttl:
     if isinstance(facts.declared, Refusal):
         waiting = facts.declared.pending or facts.declared.waiting
-        return Ttl.WAITING if waiting else Ttl.REFUSED
+        return Ttl.WAITING if waiting else Ttl.UNSETTLED
     if judged.withheld is not None or judged.unrendered is not None:
-        return Ttl.REFUSED
+        return Ttl.UNSETTLED
     named = facts.status.bootstrap.secret_ref is not None
     unwatched = judged.stage is Stage.WAIT_TOKEN and named
-    return Ttl.WAITING if unwatched or judged.stage in _WAITING else Ttl.STEADY
+    if unwatched or judged.stage in _WAITING:
+        return Ttl.WAITING
+    return Ttl.STEADY if settled else Ttl.UNSETTLED
 
 
 def _requirements(facts: Facts) -> dict[str, Requirement]:

@@ -28,6 +28,7 @@ from tests.e2e.world import (
     Object,
     aggregate,
     condition_of,
+    is_cut_off,
     wait_for,
 )
 
@@ -96,6 +97,7 @@ class Pool:
             lambda: self._all_ready(resources),
             f"{self.name} Ready with {resources}",
             timeout_s=timeout_s,
+            slowed=lambda: is_cut_off(self.xr()),
             explain=self.explain,
         )
         return [self.handle(resource) for resource in resources]
@@ -115,7 +117,13 @@ class Pool:
             return phases == ["Enrolling"] * len(resources)
 
         what = f"{self.name} Enrolling with {resources}"
-        wait_for(waiting, what, timeout_s=timeout_s, explain=self.explain)
+        wait_for(
+            waiting,
+            what,
+            timeout_s=timeout_s,
+            slowed=lambda: is_cut_off(self.xr()),
+            explain=self.explain,
+        )
         return [self.handle(resource) for resource in resources]
 
     def until_settled(
@@ -126,13 +134,13 @@ class Pool:
         return until(*resources, timeout_s=timeout_s)
 
     def until_earned(self) -> None:
-        """Wait until its XR has earned its breaker's tokens back: one a second."""
-        xr = self.xr()
-        assert xr is not None
-        born = datetime.fromisoformat(xr["metadata"]["creationTimestamp"])
-        wait_for(
-            lambda: (datetime.now(UTC) - born).total_seconds() > EARNED_S, f"{self.name} of age"
-        )
+        """Wait until its XR has earned its breaker's tokens back, since it last became Ready."""
+
+        def earned() -> bool:
+            spent = condition_of(self.xr(), "Ready")["lastTransitionTime"]
+            return (datetime.now(UTC) - datetime.fromisoformat(spent)).total_seconds() > EARNED_S
+
+        wait_for(earned, f"{self.name} Ready for a while", explain=self.explain)
 
     def until_gone(self, *, but: Sequence[str] = ()) -> None:
         """Wait until nothing of the XR is left.

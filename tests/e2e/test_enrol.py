@@ -159,6 +159,7 @@ def test_a_shrunk_pool_drains_what_is_gone_and_grows_again(pools: dict[str, Pool
     pool.until_ready("node-0")
     pool.assert_untouched(kept, machine)
     assert held(pool.network())
+    pool.until_earned()
 
     pool.apply(2)
     _, fresh = pool.until_ready("node-0", "node-1")

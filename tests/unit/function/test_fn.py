@@ -119,10 +119,17 @@ async def test_conditions_and_requirements_are_on_the_wire() -> None:
 
 
 async def test_time_to_live_is_long_when_steady_and_short_when_waiting() -> None:
-    steady = await call(given.request())
+    node = {"id": "n-1", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
+    ready = {
+        "record": given.record(given.status(phase="Ready", node=node)),
+        "substrate": given.substrate(given.READY),
+    }
+    steady = await call(given.request(resources=ready))
+    unsettled = await call(given.request())
     waiting = await call(given.request(found=given.required(blueprint=None)))
 
     assert steady.meta.ttl.seconds == 600
+    assert unsettled.meta.ttl.seconds == 60
     assert waiting.meta.ttl.seconds == 10
 
 
