@@ -22,15 +22,20 @@ _HOLDER_MAX: Final = 128
 """Characters of a holder that are stored: the last ones, which tell it from others."""
 
 _TAKE: LiteralString = """
-INSERT INTO plexsphere.driver_leases AS lease (key, holder, fence, expires_at)
-VALUES ($1, $2, 1, clock_timestamp() + $3::interval)
-ON CONFLICT (key) DO UPDATE
-SET holder = excluded.holder, fence = lease.fence + 1,
-    expires_at = clock_timestamp() + $3::interval
-WHERE lease.expires_at <= clock_timestamp() OR lease.holder = excluded.holder
+UPDATE plexsphere.driver_leases
+SET holder = $2, fence = fence + 1, expires_at = clock_timestamp() + $3::interval
+WHERE key = $1 AND (expires_at <= clock_timestamp() OR holder = $2)
 RETURNING fence
 """
 """A holder takes its own anew: the server may have done what it never answered."""
+
+_MAKE: LiteralString = """
+INSERT INTO plexsphere.driver_leases (key, holder, fence, expires_at)
+VALUES ($1, $2, 1, clock_timestamp() + $3::interval)
+ON CONFLICT DO NOTHING
+RETURNING fence
+"""
+"""Naming no index: of those that come at once, some meet the one on key and fence first."""
 
 _HELD: LiteralString = """
 SELECT true FROM plexsphere.driver_leases
@@ -69,6 +74,8 @@ class PostgresLeases:
             if await self._ask(_HELD, key, holder):
                 return None
             fence = await self._ask(_TAKE, key, holder, ttl)
+            if fence is None:
+                fence = await self._ask(_MAKE, key, holder, ttl)
         return None if fence is None else Lease(key=key, holder=holder, fence=fence)
 
     async def renew(self, lease: Lease, *, ttl: timedelta) -> bool:
