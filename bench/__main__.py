@@ -125,6 +125,7 @@ def _rounds(
             nodes=scenario.nodes,
             clients=clients,
             contender=each.name,
+            same=each.same,
         )
 
 

@@ -11,7 +11,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from google.protobuf import json_format
 
 from bench.scenarios import Scenario
 from dev import process
+from function import fn
 
 METHOD: Final = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 
@@ -85,12 +86,14 @@ class Contender:
     Attributes:
         requests: What it is sent.
         pid: Its process.
+        same: Whether it composes the same objects as ours when the request changed.
     """
 
     name: str
     address: str
     requests: Requests
     pid: int
+    same: bool = True
 
     @property
     def resident_bytes(self) -> int:
@@ -192,23 +195,28 @@ def _ready(scenario: Scenario, command: Command, child: process.Child, address: 
     with grpc.insecure_channel(address) as channel:
         ready = grpc.channel_ready_future(channel)
         child.await_ready(functools.partial(_done, ready), timeout_s=START_TIMEOUT_S)
-        _check(scenario, contender, channel)
-    return contender
+        if different := _differing(contender.requests.first, scenario.answer, channel):
+            message = f"cannot compare {contender.name}: it composes another {different[0]}"
+            raise ValueError(message)
+        changed = next(contender.requests)
+        request = fnv1.RunFunctionRequest.FromString(changed)
+        request.input.CopyFrom(scenario.request.input)
+        same = not _differing(changed, fn.run(request), channel)
+    return replace(contender, same=same)
 
 
 def _done(future: grpc.Future) -> bool:
     return bool(future.done())
 
 
-def _check(scenario: Scenario, contender: Contender, channel: grpc.Channel) -> None:
+def _differing(
+    request: bytes, wanted: fnv1.RunFunctionResponse, channel: grpc.Channel
+) -> list[str]:
+    """Name what a contender composes otherwise than it is wanted."""
     call = channel.unary_unary(METHOD, None, fnv1.RunFunctionResponse.FromString)
-    answer = call(contender.requests.first, timeout=START_TIMEOUT_S)
-    wanted = scenario.answer.desired
-    different = [
+    ours, its = wanted.desired, call(request, timeout=START_TIMEOUT_S).desired
+    return [
         name
-        for name in {*wanted.resources, *answer.desired.resources}
-        if wanted.resources[name].resource != answer.desired.resources[name].resource
+        for name in sorted({*ours.resources, *its.resources})
+        if ours.resources[name].resource != its.resources[name].resource
     ]
-    if different:
-        message = f"cannot compare {contender.name}: it composes another {sorted(different)[0]}"
-        raise ValueError(message)

@@ -40,6 +40,7 @@ class Row:
         ratio: Our throughput by its, the median over rounds; 1 for us.
         cpu_ms: Its processor time per call.
         cpu_ratio: Its processor time per call by ours.
+        same: Whether it composes the same objects as we do when a request changed.
     """
 
     scenario: str
@@ -53,6 +54,7 @@ class Row:
     ratio: float
     cpu_ratio: float
     resident_mib: float
+    same: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +118,13 @@ def _ratios(rows: Iterable[Row], *, pythonic_counts: bool) -> Iterable[Target]:
             continue
         bare = each.contender == "bare SDK"
         least = BARE_RATIO_MIN if bare else PYTHONIC_RATIO_MIN
+        # The issue compares composing the same objects.
+        counts = each.same and (bare or pythonic_counts)
+        otherwise = "" if each.same else "; it goes on composing what the first request asked for"
         yield Target(
             name=f"at least {least:g} of {each.contender}: {_where(each)}",
-            found=f"{each.ratio:.2f} (processor time {each.cpu_ratio:.2f})",
-            met=each.ratio >= least if bare or pythonic_counts else None,
+            found=f"{each.ratio:.2f} (processor time {each.cpu_ratio:.2f}){otherwise}",
+            met=each.ratio >= least if counts else None,
         )
 
 

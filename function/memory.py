@@ -87,6 +87,15 @@ class Nodes:
         self._forget(digest)
         self._nodes[digest] = replace(node, outcome=said, resources=copies, token=None)
         self._bytes += _size(self._nodes[digest])
+        self._trim()
+
+    def retell(self, digest: bytes, node: Node) -> None:
+        """Remember a node that is known, with what it says now, which is redacted already."""
+        self._bytes += _told(node) - _told(self._nodes[digest])
+        self._nodes[digest] = node
+        self._trim()
+
+    def _trim(self) -> None:
         while len(self._nodes) > self._entries_max or self._bytes > self._bytes_max:
             self._forget(next(iter(self._nodes)))
 
@@ -133,8 +142,12 @@ class Memory:
         if found is None:
             return None
         outcome = _retold(found.outcome, digest.texts)
+        if outcome is not found.outcome:
+            # It goes on saying so: the next call has nothing to tell anew.
+            found = Node(outcome=outcome, resources=found.resources, holds=found.holds)
+            self.nodes.retell(digest.key, found)
         if token is None:
-            return found if outcome is found.outcome else replace(found, outcome=outcome)
+            return found
         resources = dict(found.resources)
         for name, copy in found.resources.items():
             if isinstance(copy, Copied) and copy.carried:
@@ -247,11 +260,14 @@ def _tells(node: Node, said: Outcome, copies: Sequence[Copied]) -> bool:
 
 
 def _size(node: Node) -> int:
-    texts = [verdict.message for verdict in node.outcome.verdicts]
-    texts += [str(value) for value in node.outcome.status.values()]
-    size = _OVERHEAD_BYTES
+    texts = [str(value) for value in node.outcome.status.values()]
+    size = _OVERHEAD_BYTES + _told(node)
     for copy in node.resources.values():
         if isinstance(copy, Copied):
             size += len(copy.data)
             texts += [text for given in copy.carried.values() for text in given or ()]
     return size + sum(map(sys.getsizeof, texts))
+
+
+def _told(node: Node) -> int:
+    return sum(sys.getsizeof(verdict.message) for verdict in node.outcome.verdicts)

@@ -261,12 +261,16 @@ def test_what_a_condition_says_is_told_on_and_nothing_is_composed_anew(
     kind: str, phase: str
 ) -> None:
     world, nodes = pool(SERVERS[:1]), Nodes()
-    for text in ("one", f"psb_{'b' * 30} and two", " three ", "4" * 2000):
+    sizes = []
+    for text in ("one", f"psb_{'b' * 30} and two", " three ", "4" * 2000, "one"):
         said = [given.condition(kind, "False", "Because", text)]
         world.say(SERVERS[0], phase=phase, conditions=said)
         meets(world, nodes)
+        sizes.append(nodes.size_bytes)
 
     assert len(nodes) == 1
+    assert sizes[0] == sizes[-1]
+    assert sizes[0] <= max(sizes) <= sizes[0] + 3 * 2000
 
 
 STOOD: list[dict[str, Any]] = [
