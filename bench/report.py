@@ -120,7 +120,7 @@ def _ratios(rows: Iterable[Row], *, pythonic_counts: bool) -> Iterable[Target]:
         least = BARE_RATIO_MIN if bare else PYTHONIC_RATIO_MIN
         # The issue compares composing the same objects.
         counts = each.same and (bare or pythonic_counts)
-        otherwise = "" if each.same else "; it goes on composing what the first request asked for"
+        otherwise = "" if each.same else "; it composes something else for a changed request"
         yield Target(
             name=f"at least {least:g} of {each.contender}: {_where(each)}",
             found=f"{each.ratio:.2f} (processor time {each.cpu_ratio:.2f}){otherwise}",

@@ -55,7 +55,7 @@ def answer(request: Request) -> Answer:
         ready=all(outcome.open for outcome in outcomes.values()),
         verdicts=said,
         status={},
-        ttl=joint.ttl(outcomes.values()),
+        ttl=joint.ttl(request.xr, outcomes.values()),
         requirements=_requirements(enrolled, outcomes),
         notices=joint.notices(request.xr, said),
         learnt=learnt,

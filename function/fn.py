@@ -221,6 +221,6 @@ def _fatal(req: fnv1.RunFunctionRequest, message: str) -> fnv1.RunFunctionRespon
     if req.desired.ByteSize() + req.context.ByteSize() > RESPONSE_MAX_BYTES // 2:
         # Nothing of a fatal answer is applied, so what is too large may stay out.
         req = fnv1.RunFunctionRequest(meta=fnv1.RequestMeta(tag=req.meta.tag))
-    rsp = response.to(req, ttl=Ttl.UNSETTLED.value)
+    rsp = response.to(req, ttl=Ttl.REFUSED.value)
     response.fatal(rsp, message)
     return rsp

@@ -20,18 +20,19 @@ from function.render import fieldpath
 
 @unique
 class Ttl(Enum):
-    """How long a response holds: until something nobody watches may have changed.
+    """How long a response holds: until something that nobody tells of may have changed.
 
     Attributes:
-        STEADY: All is settled.
-        UNSETTLED: Something is still to come, or to be mended. What brings it is watched; but
-            Crossplane passes no change on while an XR's breaker is open, and none afterwards
-            (reference, crossplane §2.10).
+        STEADY: Whatever changes is watched.
+        REFUSED: A person must act, most likely on something that is not watched.
+        CUT_OFF: The XR's breaker is open: Crossplane passes a change on in half a minute at
+            most, and never those between (reference, crossplane §2.10).
         WAITING: What is to come is not watched.
     """
 
     STEADY = timedelta(minutes=10)
-    UNSETTLED = timedelta(minutes=1)
+    REFUSED = timedelta(minutes=1)
+    CUT_OFF = timedelta(seconds=30)
     WAITING = timedelta(seconds=10)
 
 

@@ -16,7 +16,9 @@ from function.compose.verdicts import MESSAGE_MAX
 from function.contract import conditions
 from function.contract.conditions import ConditionType, Reason, Verdict
 
-_SOONEST: Final = (Ttl.WAITING, Ttl.UNSETTLED, Ttl.STEADY)
+_SOONEST: Final = (Ttl.WAITING, Ttl.CUT_OFF, Ttl.REFUSED, Ttl.STEADY)
+_RESPONSIVE: Final = "Responsive"
+"""Crossplane's condition: False while the XR's breaker is open; it is set before each run."""
 _ALARM: Final = ConditionType.PROVISIONING_FAILED
 """The condition of which True is the one to read."""
 
@@ -50,9 +52,17 @@ _NOBODY: Final = tuple(
 )
 
 
-def ttl(outcomes: Iterable[Outcome]) -> Ttl:
-    """Return the shortest time that any of them holds."""
+def ttl(xr: Raw, outcomes: Iterable[Outcome]) -> Ttl:
+    """Return the shortest time that any of them holds.
+
+    Args:
+        xr: The observed composite; while its breaker is open, none holds long.
+        outcomes: Of its resources.
+    """
     given = {outcome.ttl for outcome in outcomes}
+    responsive = conditions.find(status(xr), _RESPONSIVE)
+    if responsive is not None and responsive.status == "False":
+        given.add(Ttl.CUT_OFF)
     return next((one for one in _SOONEST if one in given), Ttl.STEADY)
 
 
@@ -84,7 +94,7 @@ def single(xr: Raw, node: Node, learnt: Mapping[bytes, Node]) -> Answer:
         ready=outcome.ready,
         verdicts=outcome.verdicts,
         status=outcome.status,
-        ttl=outcome.ttl,
+        ttl=ttl(xr, [outcome]),
         requirements=outcome.requirements,
         notices=notices(xr, outcome.verdicts),
         learnt=learnt,

@@ -69,15 +69,14 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
         ready = judged.live is not None and _is_ready(judged.live)
         substrate_composed = Composed(manifest=judged.composed, ready=ready)
     opened = _enrolled(facts, judged.stage)
-    ready = substrate_composed is not None and substrate_composed.ready is True and opened
     return Outcome(
         record=record_composed,
         substrate=substrate_composed,
-        ready=ready,
+        ready=substrate_composed is not None and substrate_composed.ready is True and opened,
         open=opened,
         verdicts=verdicts(facts, judged),
         status=_xr_status(facts.status),
-        ttl=_ttl(facts, judged, settled=ready and facts.status.phase is Phase.READY),
+        ttl=_ttl(facts, judged),
         requirements={**requirements, **_requirements(given)},
         unrendered=judged.unrendered is not None,
     )
@@ -253,17 +252,15 @@ def _xr_status(known: RecordStatus) -> dict[str, Any]:
     return found
 
 
-def _ttl(facts: Facts, judged: Judged, *, settled: bool) -> Ttl:
+def _ttl(facts: Facts, judged: Judged) -> Ttl:
     if isinstance(facts.declared, Refusal):
         waiting = facts.declared.pending or facts.declared.waiting
-        return Ttl.WAITING if waiting else Ttl.UNSETTLED
+        return Ttl.WAITING if waiting else Ttl.REFUSED
     if judged.withheld is not None or judged.unrendered is not None:
-        return Ttl.UNSETTLED
+        return Ttl.REFUSED
     named = facts.status.bootstrap.secret_ref is not None
     unwatched = judged.stage is Stage.WAIT_TOKEN and named
-    if unwatched or judged.stage in _WAITING:
-        return Ttl.WAITING
-    return Ttl.STEADY if settled else Ttl.UNSETTLED
+    return Ttl.WAITING if unwatched or judged.stage in _WAITING else Ttl.STEADY
 
 
 def _requirements(facts: Facts) -> dict[str, Requirement]:

@@ -28,7 +28,6 @@ from tests.e2e.world import (
     Object,
     aggregate,
     condition_of,
-    is_cut_off,
     wait_for,
 )
 
@@ -97,7 +96,6 @@ class Pool:
             lambda: self._all_ready(resources),
             f"{self.name} Ready with {resources}",
             timeout_s=timeout_s,
-            slowed=lambda: is_cut_off(self.xr()),
             explain=self.explain,
         )
         return [self.handle(resource) for resource in resources]
@@ -117,13 +115,7 @@ class Pool:
             return phases == ["Enrolling"] * len(resources)
 
         what = f"{self.name} Enrolling with {resources}"
-        wait_for(
-            waiting,
-            what,
-            timeout_s=timeout_s,
-            slowed=lambda: is_cut_off(self.xr()),
-            explain=self.explain,
-        )
+        wait_for(waiting, what, timeout_s=timeout_s, explain=self.explain)
         return [self.handle(resource) for resource in resources]
 
     def until_settled(
@@ -133,12 +125,17 @@ class Pool:
         until = self.until_ready if registered else self.until_enrolling
         return until(*resources, timeout_s=timeout_s)
 
-    def until_earned(self) -> None:
-        """Wait until its XR has earned its breaker's tokens back, since it last became Ready."""
+    def until_earned(self, since: datetime | None = None) -> None:
+        """Wait until its XR has earned its breaker's tokens back.
+
+        Args:
+            since: When it spent the last; None: when it last became Ready.
+        """
 
         def earned() -> bool:
-            spent = condition_of(self.xr(), "Ready")["lastTransitionTime"]
-            return (datetime.now(UTC) - datetime.fromisoformat(spent)).total_seconds() > EARNED_S
+            ready = condition_of(self.xr(), "Ready")["lastTransitionTime"]
+            spent = since or datetime.fromisoformat(ready)
+            return (datetime.now(UTC) - spent).total_seconds() > EARNED_S
 
         wait_for(earned, f"{self.name} Ready for a while", explain=self.explain)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
@@ -22,7 +23,7 @@ from tests.e2e.enrol_world import (
 )
 from tests.e2e.world import API, CLOUD_API, Object, condition_of, wait_for
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def test_a_shrunk_pool_drains_what_is_gone_and_grows_again(pools: dict[str, Pool
     pool.until_ready("node-0")
     pool.assert_untouched(kept, machine)
     assert held(pool.network())
-    pool.until_earned()
+    pool.until_earned(since=datetime.now(UTC))
 
     pool.apply(2)
     _, fresh = pool.until_ready("node-0", "node-1")
@@ -181,7 +182,11 @@ def test_a_reconciler_killed_while_it_drains_goes_on_with_it(
     pool.until_earned()
 
     pool.apply(1)
-    wait_for(lambda: (pool.record("node-1") or {}).get("spec", {}).get("drain"), "the drain")
+    wait_for(
+        lambda: (pool.record("node-1") or {}).get("spec", {}).get("drain"),
+        "the drain",
+        explain=pool.explain,
+    )
     kinds.kill_reconciler()
     kinds.start_reconciler()
 

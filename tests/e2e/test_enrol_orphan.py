@@ -167,6 +167,6 @@ def test_an_orphaned_node_is_drained_when_its_record_is_deleted(orphaned: dict[s
     wait_for(lambda: pool.record("node-0") is None, "the record gone", explain=pool.explain)
     pool.assert_drained(handle)
     assert_same(pool.network(), network)
-    wait_for(lambda: not held(pool.network()), "what it held let go")
+    wait_for(lambda: not held(pool.network()), "what it held let go", explain=pool.explain)
     pool.cluster.delete("v1", "ConfigMap", network["metadata"]["name"], pool.namespace)
     wait_for(lambda: pool.left() == [called(left.abandoned)], "what it held gone")

@@ -117,6 +117,7 @@ def _delete_record(stack: Stack, case: Case) -> None:
     wait_for(
         lambda: (node.record() or {"metadata": {"uid": old}})["metadata"]["uid"] != old,
         "a new record",
+        explain=node.explain,
     )
     fresh = case.settled(node, timeout_s=REPLACED_S)
 
@@ -142,11 +143,16 @@ def early(stack: Stack) -> Iterator[Outcome]:
 
 def _delete_early(stack: Stack, case: Case) -> None:
     node = case.node(stack, "early")
-    handle = wait_for(node.handle, "acceptance")
+    handle = wait_for(node.handle, "acceptance", explain=node.explain)
 
     if case.way == "by-hand":
         node.delete_record()
-        wait_for(lambda: node.handle() not in ("", handle), "a new id", timeout_s=REPLACED_S)
+        wait_for(
+            lambda: node.handle() not in ("", handle),
+            "a new id",
+            timeout_s=REPLACED_S,
+            explain=node.explain,
+        )
         node.delete(propagation="Background")
         fresh = node.handle()
         node.until_gone(fresh)
@@ -185,7 +191,11 @@ def test_an_xr_applied_again_adopts_what_its_orphaning_left(make_node: MakeNode)
     assert again is not None
     assert again["metadata"]["uid"] == machine["metadata"]["uid"]
     assert again["spec"] == machine["spec"]
-    wait_for(lambda: condition_of(node.record(), "Orphaned").get("status") == "False", "owned")
+    wait_for(
+        lambda: condition_of(node.record(), "Orphaned").get("status") == "False",
+        "owned",
+        explain=node.explain,
+    )
     node.assert_untouched(handle)
     events = [fact.what for fact in node.facts(handle) if fact.source == "event"]
     assert events == ["broker.ProvisionedResourceRequested", "broker.ProvisionedResourceReady"]

@@ -121,7 +121,11 @@ def test_an_upgrade_to_a_version_nobody_serves_is_a_gap_that_heals(
     node.assert_untouched(handle)
     stack.serve(revision)
     make_node().apply().until_ready()
-    wait_for(lambda: condition_of(node.xr(), "Synced").get("status") == "True", "Synced again")
+    wait_for(
+        lambda: condition_of(node.xr(), "Synced").get("status") == "True",
+        "Synced again",
+        explain=node.explain,
+    )
     assert node.until_ready() == handle
 
 

@@ -190,7 +190,9 @@ def test_a_record_deleted_by_hand_in_mid_recreation_leaves_nothing_and_is_replac
 ) -> None:
     node, handle = started.torn[moment], started.handles[moment]
 
-    wait_for(lambda: node.handle() not in ("", handle), "a new id", timeout_s=DUE_S)
+    wait_for(
+        lambda: node.handle() not in ("", handle), "a new id", timeout_s=DUE_S, explain=node.explain
+    )
     assert node.until_ready(timeout_s=DUE_S) != handle
 
     node.assert_aggregate_deleted(handle)

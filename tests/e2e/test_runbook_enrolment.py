@@ -19,7 +19,7 @@ from tests.e2e.conftest import MakeNode
 from tests.e2e.deploy import external_secrets
 from tests.e2e.world import Node, condition_of, wait_for
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 PAGE: Final = "enrolment"
 NEVER: Final = {"demo-boot": "never"}
@@ -86,10 +86,14 @@ def test_entry_1_an_expired_token_is_told_and_the_machine_is_replaced(
     node.until_earned()
     node.labels = {"mended": "yes"}
     node.apply()
-    wait_for(lambda: _accepted_labels(node) == node.labels, "the mended declaration accepted")
+    wait_for(
+        lambda: _accepted_labels(node) == node.labels,
+        "the mended declaration accepted",
+        explain=node.explain,
+    )
     runbook.follow(stack, node, page, "Mend")
 
-    wait_for(lambda: node.handle() not in ("", handle), "a fresh record")
+    wait_for(lambda: node.handle() not in ("", handle), "a fresh record", explain=node.explain)
     assert node.until_ready() != handle
     node.assert_aggregate_deleted(handle)
 

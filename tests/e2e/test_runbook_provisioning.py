@@ -83,7 +83,7 @@ def _mend_the_labels(node: Node) -> None:
         status = (node.record() or {}).get("status") or {}
         return bool((status.get("accepted") or {}).get("labels") == node.labels)
 
-    wait_for(accepted, f"{node.name} accepted as it is now")
+    wait_for(accepted, f"{node.name} accepted as it is now", explain=node.explain)
 
 
 def test_entry_1_what_is_missing_is_named_and_nothing_is_declared_again(stack: Stack) -> None:
@@ -183,7 +183,7 @@ def test_entry_5_a_machine_that_never_registers_is_replaced(stack: Stack, scenes
     _mend_the_labels(node)
     runbook.follow(stack, node, page, "Mend")
 
-    wait_for(lambda: node.handle() not in ("", handle), "a fresh record")
+    wait_for(lambda: node.handle() not in ("", handle), "a fresh record", explain=node.explain)
     assert node.until_ready(timeout_s=SECOND_LIFE_S) != handle
     node.assert_aggregate_deleted(handle)
 

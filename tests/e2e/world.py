@@ -37,6 +37,9 @@ STILL_S: Final = 10.0
 OPEN_S: Final = 240.0
 """A node's way to Ready while its XR's breaker is open: a run in half a minute, or in one."""
 
+_CUT_OFF: Final = "Responsive=False"
+"""How `explain` tells of an XR whose breaker is open."""
+
 EARNED_S: Final = 75.0
 """A life up to Ready spends some seventy of the hundred tokens of an XR's breaker."""
 
@@ -48,18 +51,17 @@ def wait_for(
     what: str,
     *,
     timeout_s: float = TIMEOUT_S,
-    slowed: Callable[[], bool] = bool,
     explain: Callable[[], str] = str,
 ) -> Any:
     """Return the first true answer of a condition; fail naming what did not come.
 
     Args:
-        slowed: Whether it waits for an XR whose breaker is open, which gives it `OPEN_S`.
+        explain: Says what the objects say; an XR whose breaker is open is given `OPEN_S`.
     """
     started = time.monotonic()
     while not (answer := condition()):
         waited = time.monotonic() - started
-        if waited > timeout_s and (waited > OPEN_S or not slowed()):
+        if waited > timeout_s and (waited > OPEN_S or _CUT_OFF not in explain()):
             pytest.fail(f"did not come in {waited:.0f} s: {what}: {explain()}")
         time.sleep(POLL_S)
     return answer
@@ -135,7 +137,6 @@ class Node:
             self._is_ready,
             f"{self.name} Ready",
             timeout_s=timeout_s,
-            slowed=lambda: is_cut_off(self.xr()),
             explain=self.explain,
         )
         return self.handle()
@@ -151,7 +152,6 @@ class Node:
             lambda: self.phase() == "Enrolling",
             f"{self.name} Enrolling",
             timeout_s=timeout_s,
-            slowed=lambda: is_cut_off(self.xr()),
             explain=self.explain,
         )
         return self.handle()

@@ -170,7 +170,7 @@ def test_an_absent_object_is_asked_for_again_soon(absent: str) -> None:
 def test_a_users_mistake_is_looked_at_again_later() -> None:
     outcome = given.answer(given.xr(parameters={}))
 
-    assert outcome.ttl is Ttl.UNSETTLED
+    assert outcome.ttl is Ttl.REFUSED
 
 
 def test_what_was_not_looked_for_yet_is_not_called_absent() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from google.protobuf import json_format, struct_pb2
 
 from function import fn, structs
 from tests.unit.function import given
+from tests.unit.function.enrol_world import World, entry, server
 
 SEED = 20260117
 HOSTILE = 400
@@ -103,6 +105,27 @@ async def test_reading_maps_creates_no_entries() -> None:
     assert request.SerializeToString(deterministic=True) == before
 
 
+def enrolled() -> fnv1.RunFunctionRequest:
+    world = World(entry("server-*"), **{"server-a": server()})
+    world.step()
+    return world.request({})
+
+
+@pytest.mark.parametrize("make", [given.request, enrolled])
+async def test_an_xr_that_crossplane_tells_of_nothing_is_run_again_soon(
+    make: Callable[[], fnv1.RunFunctionRequest],
+) -> None:
+    told = []
+    for status in ("True", "False", "Unknown"):
+        request = make()
+        said = given.condition("Responsive", status, "WatchCircuitOpen", "too many watch events")
+        composite = request.observed.composite.resource
+        composite.get_or_create_struct("status").update({"conditions": [said]})
+        told.append((await call(request)).meta.ttl.seconds)
+
+    assert told == [600, 30, 600]
+
+
 async def test_conditions_and_requirements_are_on_the_wire() -> None:
     answer = await call(given.request())
 
@@ -119,17 +142,10 @@ async def test_conditions_and_requirements_are_on_the_wire() -> None:
 
 
 async def test_time_to_live_is_long_when_steady_and_short_when_waiting() -> None:
-    node = {"id": "n-1", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
-    ready = {
-        "record": given.record(given.status(phase="Ready", node=node)),
-        "substrate": given.substrate(given.READY),
-    }
-    steady = await call(given.request(resources=ready))
-    unsettled = await call(given.request())
+    steady = await call(given.request())
     waiting = await call(given.request(found=given.required(blueprint=None)))
 
     assert steady.meta.ttl.seconds == 600
-    assert unsettled.meta.ttl.seconds == 60
     assert waiting.meta.ttl.seconds == 10
 
 

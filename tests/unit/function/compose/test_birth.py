@@ -51,7 +51,7 @@ def test_a_wrong_knob_withholds_the_substrate_and_names_the_field(
     injected = given.verdict(outcome, ConditionType.BOOTSTRAP_INJECTED)
     assert outcome.substrate is None
     assert outcome.record is not None
-    assert outcome.ttl is Ttl.UNSETTLED
+    assert outcome.ttl is Ttl.REFUSED
     assert (injected.status, injected.reason) == (False, "InvalidInput")
     assert injected.message.startswith(f"{field}: ")
     assert given.TOKEN not in injected.message
@@ -186,4 +186,4 @@ def test_a_blueprint_gone_wrong_leaves_the_substrate_and_says_so() -> None:
     assert (admitted.status, admitted.reason) == (False, "UnsupportedBlueprint")
     assert admitted.message.startswith("BlueprintVersion.spec.providerConfig.fieldPath: ")
     assert given.verdict(outcome, ConditionType.BOOTSTRAP_INJECTED).status is True
-    assert outcome.ttl is Ttl.UNSETTLED
+    assert outcome.ttl is Ttl.REFUSED

@@ -53,7 +53,7 @@ def test_a_new_xr_composes_the_record_alone() -> None:
     assert outcome.record is not None
     assert outcome.substrate is None
     assert not outcome.ready
-    assert outcome.ttl is Ttl.UNSETTLED
+    assert outcome.ttl is Ttl.STEADY
     assert said(outcome, ADMITTED) == (None, "WaitingForReconciler")
     assert said(outcome, INJECTED) == (False, "WaitingForReconciler")
 
@@ -120,7 +120,7 @@ def test_the_record_names_the_substrate_when_its_name_is_known() -> None:
     ("bootstrap", "secret", "ttl"),
     [
         ({"secretRef": {"name": "s"}, "generation": 1, "state": "Issued"}, None, Ttl.WAITING),
-        ({"generation": 0, "state": "None"}, None, Ttl.UNSETTLED),
+        ({"generation": 0, "state": "None"}, None, Ttl.STEADY),
         (
             {"secretRef": {"name": "s"}, "generation": 2, "state": "Issued"},
             given.secret(generation=1),
@@ -249,8 +249,6 @@ def test_the_composite_is_ready_once_substrate_and_node_are(
     assert outcome.ready is ready
     assert outcome.record is not None
     assert outcome.record.ready is (status["phase"] == "Ready")
-    settled = ready and status["phase"] == "Ready"
-    assert outcome.ttl is (Ttl.STEADY if settled else Ttl.UNSETTLED)
 
 
 def test_the_node_shows_in_the_status() -> None:
