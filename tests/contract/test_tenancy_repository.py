@@ -83,6 +83,30 @@ async def test_a_cluster_is_named_by_its_slug(world: World) -> None:
     assert first == again == ids.management_cluster_id("eu-1")
 
 
+async def test_a_cluster_that_many_bring_at_once_is_one(world: World) -> None:
+    for number in range(50):
+        found = await asyncio.gather(
+            *(world.tenancy.ensure_cluster(f"eu-{number}", f"Europe {who}") for who in range(8))
+        )
+
+        assert set(found) == {ids.management_cluster_id(f"eu-{number}")}
+
+
+async def test_a_project_that_many_place_at_once_is_placed(world: World) -> None:
+    for number in range(50):
+        project = await world.tenancy.ensure_project(None, f"at-once-{number}", "acme")
+        namespace = names.project_namespace(project)
+
+        await asyncio.gather(
+            *(
+                world.tenancy.assign_project(
+                    project, samples.CLUSTER, namespace=namespace, phase=phase
+                )
+                for phase in ("Pending", "Ready", "Terminating") * 3
+            )
+        )
+
+
 async def test_a_placement_may_be_repeated_and_changed(world: World) -> None:
     for phase in ("Pending", "Ready", "Ready"):
         await world.tenancy.assign_project(

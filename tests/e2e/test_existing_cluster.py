@@ -14,6 +14,7 @@ from dev.kube import KubeError
 from dev.objects import documents
 from dev.process import free_port
 from dev.remove import remove
+from tests.e2e.world import wait_for
 
 pytestmark = pytest.mark.e2e
 
@@ -24,6 +25,8 @@ NOBODY = {"name": "nobody", "namespace": "default"}
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     with ControlPlane(tmp_path_factory.mktemp("plane"), report=print) as control_plane:
+        collector = ("v1", "ServiceAccount", "generic-garbage-collector", "kube-system")
+        wait_for(lambda: control_plane.cluster.get(*collector), "a cluster that was there before")
         yield control_plane
 
 

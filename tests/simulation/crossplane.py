@@ -14,6 +14,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from function.compose.call import Ttl
 from function.contract import names
 from function.contract.record import Declaration, XRReference
 from reconciler.domain.broker.release import XRFacts
@@ -25,9 +26,8 @@ from tests.simulation.ground import Ground
 from tests.simulation.schedule import Kind
 from tests.unit.reconciler import samples
 
-POLL_S: Final = 60.0
-WAITING_S: Final = 10.0
-"""How soon a run comes back that waits for what nobody watches (the function's ttl)."""
+HALF_OPEN_S: Final = 30.0
+"""Seconds between two changes that an open breaker passes on, the one that opens it the first."""
 
 COLLECTOR_S: Final = 2.0
 """Seconds between two tries of the garbage collector."""
@@ -50,6 +50,7 @@ class Composite:
         self.gone = False
         self.paused = False
         self.wake = asyncio.Event()
+        self._passed_s = -HALF_OPEN_S
         self._rng = ground.stream(f"crossplane/{self.name}/{uid}")
         self.record_name = names.record_name(
             group=names.GROUP, kind=XR_KIND, name=self.name, resource=names.RESOURCE_SUBSTRATE
@@ -80,9 +81,15 @@ class Composite:
         self.heard()
 
     def heard(self) -> None:
-        """Hear of a change of it or of what it composes, unless the breaker is open."""
-        if not self.ground.active(Kind.BREAKER, self.number):
-            self.wake.set()
+        """Hear of a change of it or of what it composes, of few while the breaker is open."""
+        if self._cut_off():
+            if self.ground.now_s - self._passed_s < HALF_OPEN_S:
+                return
+            self._passed_s = self.ground.now_s
+        self.wake.set()
+
+    def _cut_off(self) -> bool:
+        return self.ground.active(Kind.BREAKER, self.number) is not None
 
     def declaration(self) -> Raw | None:
         """Return what it declares, resolved; None while its blueprint is not there."""
@@ -132,17 +139,21 @@ class Composite:
                 self.finalizer = False
                 self.ground.note(self.name, "finalizer off")
                 self.publish()
-            return POLL_S
+            return _seconds(Ttl.STEADY)
         if self.paused:
-            return POLL_S
+            return _seconds(Ttl.STEADY)
         record, observed = self._observed()
+        # Core tells the function before each run whether the breaker is open.
+        cut_off = self._cut_off()
         composed = await self._pipeline(record, observed)
         await asyncio.sleep(self._rng.uniform(0.001, 0.05))
         if observed is not None and composed.substrate is None:
             self._collect_substrate(observed)
         await asyncio.sleep(self._rng.uniform(0.001, 0.05))
         self._apply(composed)
-        return WAITING_S if composed.stage in _WAITING else POLL_S
+        if composed.stage in _WAITING or self.declaration() is None:
+            return _seconds(Ttl.WAITING)
+        return _seconds(Ttl.CUT_OFF if cut_off else Ttl.STEADY)
 
     def _observed(self) -> tuple[Raw | None, Machine | None]:
         """Return what it composes; what another controls does not exist for it."""
@@ -245,3 +256,8 @@ class RunError(Exception):
 
 
 _WAITING: Final = frozenset({"seek", "vanishing", "drained", "wait-token"})
+
+
+def _seconds(ttl: Ttl) -> float:
+    """How soon a run comes back though nobody tells of a change."""
+    return ttl.value.total_seconds()

@@ -46,9 +46,15 @@ SELECT id, name, domain_id, namespace FROM plexsphere.projects WHERE name = $1
 _INSERT_CLUSTER: LiteralString = """
 INSERT INTO plexsphere.management_clusters (id, name, slug)
 VALUES ($1, $2, $3)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, updated_at = now()
-WHERE management_clusters.name <> excluded.name
+ON CONFLICT DO NOTHING
 """
+"""Naming no index: of those that come at once, some meet the slug's first."""
+
+_NAME_CLUSTER: LiteralString = """
+UPDATE plexsphere.management_clusters SET name = $2, updated_at = greatest(created_at, now())
+WHERE id = $1 AND name <> $2
+"""
+"""`now()` is when the transaction began: before whoever made the row, where both came at once."""
 
 _KNOWN_CLUSTER: LiteralString = """
 SELECT true FROM plexsphere.management_clusters WHERE id = $1 AND name = $2
@@ -69,7 +75,7 @@ ON CONFLICT (project_id) DO UPDATE
 SET management_cluster_id = excluded.management_cluster_id,
     namespace_name = excluded.namespace_name,
     namespace_phase = excluded.namespace_phase,
-    updated_at = now()
+    updated_at = greatest(project_cluster_assignments.assigned_at, now())
 WHERE (project_cluster_assignments.management_cluster_id,
        project_cluster_assignments.namespace_name,
        project_cluster_assignments.namespace_phase)
@@ -144,6 +150,7 @@ class PostgresTenancyRepository:
                 return cluster_id
             async with self._store.write() as connection:
                 await connection.execute(_INSERT_CLUSTER, cluster_id, display_name, slug)
+                await connection.execute(_NAME_CLUSTER, cluster_id, display_name)
         return cluster_id
 
     async def assign_project(
