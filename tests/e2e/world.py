@@ -35,7 +35,7 @@ STILL_S: Final = 10.0
 """Longer than two runs of the slowest pipeline here."""
 
 OPEN_S: Final = 240.0
-"""A node's way to Ready while its XR's breaker is open: a run in half a minute, or in one."""
+"""A node's way to Ready while its XR's breaker is open, which takes a run each half minute."""
 
 _CUT_OFF: Final = "Responsive=False"
 """How `explain` tells of an XR whose breaker is open."""
