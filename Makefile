@@ -7,6 +7,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes
 	--python-version 3.11 --no-emit-index-url --no-header --no-annotate
 DELETE ?= background
 LIVES ?= 10000
+MUTANTS ?= 300
+SEED ?= 1
+MINUTES ?= 120
 # What `make test` runs, in pytest's words; without any, everything.
 TESTS ?=
 # How many run side by side: one mostly waits for a control plane. `-n0` in TESTS: one by one.
@@ -15,7 +18,7 @@ SIDE_BY_SIDE = -n $(WORKERS) --dist loadscope
 LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py blueprints_installed.py \
 	enrol_left_over.py lifecycle.py protection.py registration_timeout.py deletion_matrix.py)
 
-.PHONY: venv lock fmt generate check prepare test test-long simulate demo up down clean render packages bench
+.PHONY: venv lock fmt generate check prepare test test-long simulate mutants demo up down clean render packages bench
 
 venv: $(VENV)/.stamp
 
@@ -42,6 +45,7 @@ generate: venv
 	$(BIN)/python -m tests.golden.regenerate
 	$(BIN)/broker openapi --out docs/openapi.json
 	$(BIN)/python -m dev.schema_dump
+	$(BIN)/python -m dev.policy_digests
 
 check: venv
 	$(BIN)/ruff format --check .
@@ -66,6 +70,11 @@ test-long: test
 # Any number of simulated lives: LIVES=1000000 takes hours, and goes on where it was interrupted.
 simulate: venv
 	$(BIN)/python -m dev.simulate --lives $(LIVES)
+
+# Whether any fast test notices one change in the code, for a sample of all of them; takes hours, and
+# goes on where it was interrupted.
+mutants: venv
+	$(BIN)/python -m dev.mutants --count $(MUTANTS) --seed $(SEED) --minutes $(MINUTES)
 
 # One node from Git to Ready and back; DELETE=background or foreground.
 demo: venv

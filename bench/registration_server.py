@@ -44,7 +44,7 @@ async def _serve(kind: str, dsn: str) -> None:
                 project_budget=Unlimited(),
             )
             enrolment = Enrolment(ports, on_registered=lambda _: None)
-            application = node_app(enrolment, address_budget=Unlimited())
+            application = node_app(enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
         await _until_input_ends(application)
     finally:
         await pool.close()

@@ -29,6 +29,7 @@ Object = dict[str, Any]
 OURS = "plexsphere-function-provisioning-broker"
 PATCHES = "crossplane-contrib-function-patch-and-transform"
 READY = "crossplane-contrib-function-auto-ready"
+TRANSFORMER = "crossplane-contrib-function-status-transformer"
 """What dependency resolution calls them; Compositions use these names."""
 
 REAL_PATCHES = "PATCH_AND_TRANSFORM"
@@ -207,7 +208,7 @@ def _command(name: str, report: Report) -> list[str]:
     if name == PATCHES:
         real = os.environ.get(REAL_PATCHES)
         return [real] if real else stand_in
-    if name == READY:
+    if name in (READY, TRANSFORMER):
         return stand_in
     message = f"cannot render: no program is known for function {name}"
     raise ProcessError(message)

@@ -10,14 +10,14 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from function.compose import joint, known, pipeline, reading, resolution, sight
+from function.compose import identity, joint, known, pipeline, reading, resolution, sight
 from function.compose.call import Answer, Node, Outcome, Request, Requirement
 from function.compose.facts import Facts, Token
 from function.compose.inputs import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, Strict
-from function.compose.raw import Raw, mapping
-from function.compose.resolution import Objects
+from function.compose.raw import Raw, mapping, terminating
+from function.compose.resolution import Objects, Standing
 from function.contract import names
-from function.contract.record import Declaration, Enrolment
+from function.contract.record import Enrolment
 
 KIND: Final = "Declare"
 
@@ -100,25 +100,30 @@ def _begun(request: Request) -> bool:
 
 def _facts(request: Request, objects: Objects, token: Token | None) -> Facts:
     enrolment = reading.shared(request.step, _enrolment)
-    record = reading.record(
-        request.resources.get(names.RESOURCE_RECORD), request.lookup(pipeline.REQUIRE_RECORD)
-    )
-    declared = resolution.declared(request.xr, objects)
+    xr, resource = reading.shared(request.xr, reading.xr), names.RESOURCE_RECORD
+    observed, listed = request.resources.get(resource), request.lookup(pipeline.REQUIRE_RECORD)
+    record = reading.record(observed, listed)
     accepted = None if record is None else record.status.accepted
-    if isinstance(declared, Declaration):
-        declared = resolution.unchanged(declared, accepted)
-    return Facts(
-        xr=reading.shared(request.xr, reading.xr),
+    substrate = request.resources.get(names.RESOURCE_SUBSTRATE)
+    sought = request.lookup(pipeline.REQUIRE_SUBSTRATE)
+    found = sought.raw is not None and not terminating(sought.raw)
+    standing = Standing(accepted=accepted, exists=substrate is not None or found)
+    facts = Facts(
+        xr=xr,
         resource=names.RESOURCE_SUBSTRATE,
-        declared=declared,
+        declared=resolution.declared(request.xr, objects, standing),
         blueprint=resolution.at_hand(objects, accepted),
         record=record,
-        substrate=request.resources.get(names.RESOURCE_SUBSTRATE),
-        sought=request.lookup(pipeline.REQUIRE_SUBSTRATE),
+        substrate=substrate,
+        sought=sought,
         token=token,
         enrolment=enrolment,
         preview=objects.preview,
     )
+    identity.judge_record(xr, observed, listed, resource=resource, key=facts.record_key)
+    identity.judge_substrate(facts)
+    identity.judge_adopted(facts)
+    return facts
 
 
 def _enrolment(step: Raw) -> Enrolment:

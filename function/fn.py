@@ -23,6 +23,8 @@ from google.protobuf import struct_pb2
 
 from function import declare, enrol, incoming, structs
 from function.compose.call import Answer, Composed, Copied, Notice, Request, Ttl
+from function.compose.identity import StrangerError
+from function.contract.conditions import Verdict
 from function.contract.errors import ContractError
 from function.memory import Memory, Nodes, restore
 from function.structs import NO_MODEL, Model, plain
@@ -76,6 +78,10 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         """
         try:
             return run(req, self._nodes)
+        except StrangerError as error:
+            rsp = _fatal(req, f"cannot run step: {error}")
+            _say(rsp, error.verdict)
+            return rsp
         except ContractError as error:
             return _fatal(req, f"cannot run step: {error}")
         except Exception as error:  # noqa: BLE001 - the edge: an exception's text may quote a payload
@@ -145,15 +151,8 @@ def _response(
     if not answer.ready:
         # Otherwise it is as ready as its resources, other steps' among them.
         rsp.desired.composite.ready = fnv1.READY_FALSE
-    add = rsp.conditions.add
     for verdict in answer.verdicts:
-        add(
-            type=verdict.type,
-            status=_STATUS[verdict.status],
-            reason=verdict.reason,
-            message=verdict.message,
-            target=_COMPOSITE,
-        )
+        _say(rsp, verdict)
     rsp.results.extend(_event(notice) for notice in answer.notices)
     if answer.requirements:
         asked = rsp.requirements.resources
@@ -167,6 +166,16 @@ def _response(
             if wanted.namespace is not None:
                 one.namespace = wanted.namespace
     return rsp
+
+
+def _say(rsp: fnv1.RunFunctionResponse, verdict: Verdict) -> None:
+    rsp.conditions.add(
+        type=verdict.type,
+        status=_STATUS[verdict.status],
+        reason=verdict.reason,
+        message=verdict.message,
+        target=_COMPOSITE,
+    )
 
 
 def _observed(req: fnv1.RunFunctionRequest, name: str) -> struct_pb2.Struct | None:

@@ -24,7 +24,7 @@ from google.protobuf import struct_pb2
 from function import observed
 from function.compose import verdicts
 from function.compose.call import Composed, Copied, Digest, Node, Outcome, Place, Read
-from function.compose.quoted import redacted
+from function.contract.quoted import redacted
 from function.contract.secrets import TokenPlaintext
 from function.render import cloudinit, document, fieldpath
 

@@ -22,6 +22,7 @@ _HEAD: Final[tuple[str, ...]] = (
     "labels",
     "name",
     "namespace",
+    "ownerReferences",
     "uid",
 )
 """What is read of the metadata of a composed object."""

@@ -20,6 +20,7 @@ from reconciler.app.work_queue import describe
 from reconciler.commands.catalog import catalog
 from reconciler.commands.events import events
 from reconciler.commands.migrate import migrate
+from reconciler.commands.nodes import nodes
 from reconciler.commands.openapi import openapi
 from reconciler.commands.orphans import orphans
 from reconciler.commands.render import render
@@ -47,6 +48,7 @@ cli.add_command(retain)
 cli.add_command(restored)
 cli.add_command(events)
 cli.add_command(orphans)
+cli.add_command(nodes)
 cli.add_command(thaw)
 
 

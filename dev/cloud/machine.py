@@ -41,6 +41,7 @@ class Fault(StrEnum):
 
     HANG = "hang"
     FAIL = "fail"
+    REFUSE = "refuse"
 
 
 class Step(StrEnum):
@@ -64,7 +65,8 @@ class Faults:
     """What is to go wrong, from the Machine's annotations and tags.
 
     Attributes:
-        create: ``FAIL``: the cloud refuses the machine for good; ``HANG``: it never comes up.
+        create: ``FAIL``: the cloud refuses the machine for good; ``HANG``: it never comes up;
+            ``REFUSE``: nor does it, and the cloud says why again and again.
         boot: The machine runs but its document never does.
         delete: ``None``: deletion works.
     """
@@ -154,15 +156,21 @@ def user_data(obj: Mapping[str, Any]) -> str:
     return str(obj.get("spec", {}).get("forProvider", {}).get("userData") or "")
 
 
+_NEVER_UP = frozenset({Fault.HANG, Fault.REFUSE})
+
+
 def _faults(annotations: Mapping[str, str], tags: Mapping[str, str]) -> Faults:
     def wanted(what: str) -> str:
         return annotations.get(f"{GROUP}/{what}", tags.get(f"demo-{what}", ""))
 
-    def fault(what: str) -> Fault | None:
-        value = wanted(what)
-        return Fault(value) if value in set(Fault) else None
+    def fault(what: str, *known: Fault) -> Fault | None:
+        return next((each for each in known if each == wanted(what)), None)
 
-    return Faults(create=fault("create"), boot=wanted("boot") == "never", delete=fault("delete"))
+    return Faults(
+        create=fault("create", *Fault),
+        boot=wanted("boot") == "never",
+        delete=fault("delete", Fault.HANG, Fault.FAIL),
+    )
 
 
 def decide(machine: Machine, state: State | None, *, running: bool, now: float) -> Decision:
@@ -192,7 +200,7 @@ def _decide_life(machine: Machine, state: State, *, running: bool, now: float) -
     match state.phase:
         case Phase.CREATING if state.due_at > now:
             return Decision(step=Step.NONE, look_again_s=state.due_at - now)
-        case Phase.CREATING if machine.faults.create is not Fault.HANG:
+        case Phase.CREATING if machine.faults.create not in _NEVER_UP:
             return Decision(step=Step.BOOT, look_again_s=0.0)
         case Phase.BOOTING:
             return Decision(step=Step.POWER_ON, look_again_s=0.0)

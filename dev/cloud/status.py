@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dev.cloud.machine import Machine, Phase, State
+from dev.cloud.machine import Fault, Machine, Phase, State
 
 _READY: Mapping[Phase, tuple[str, str]] = {
     Phase.CREATING: ("False", "Creating"),
@@ -39,6 +39,14 @@ def quota_message(machine: Machine) -> str:
     )
 
 
+def refusal_message(machine: Machine) -> str:
+    """What the cloud says as long as it refuses a machine that it may still make."""
+    return (
+        f"cannot create machine: no room for instance type {machine.instance_type!r} in region "
+        f"{machine.region!r} just now"
+    )
+
+
 def conditions(machine: Machine, state: State | None, fault: str) -> list[Condition]:
     """Answers the conditions; ``fault`` is what went wrong last, empty when nothing did."""
     if machine.paused:
@@ -52,6 +60,8 @@ def conditions(machine: Machine, state: State | None, fault: str) -> list[Condit
                 type="ProvisioningFailed", status="True", reason="QuotaExceeded", message=message
             ),
         ]
+    if machine.faults.create is Fault.REFUSE and (state is None or state.phase is Phase.CREATING):
+        fault = refusal_message(machine)
     ready, reason = ("False", "Creating") if state is None else _READY[state.phase]
     synced = Condition(type="Synced", status="True", reason="ReconcileSuccess")
     if fault:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from dev.crds.kinds import Overlay
 from dev.crds.manifest import dumped, overlaid
+from dev.crds.rules import Overlay
 from dev.crds.schema import Schema, structural
 from function import declare
 from function.compose import enrol_input

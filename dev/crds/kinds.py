@@ -9,22 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from dev.crds import networks
-from function.contract import catalog, parameters, record, tenancy
-
-Overlay = Mapping[str, Any]
-
-IMMUTABLE: Final[Overlay] = {
-    "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "is immutable"}]
-}
-
-SET: Final[Overlay] = {"x-kubernetes-list-type": "set"}
-
-ATOMIC: Final[Overlay] = {"x-kubernetes-map-type": "atomic"}
+from dev.crds import networks, parameters
+from dev.crds.rules import ATOMIC, IMMUTABLE, SET, Overlay, rule, rules
+from function.contract import catalog, record, tenancy
 
 AGE: Final = ("Age", "date", ".metadata.creationTimestamp")
 
@@ -59,70 +50,14 @@ class Kind:
         return f"{self.name.lower()}s"
 
 
-def _rule(rule: str, message: str) -> Overlay:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
-
-
-def _rules(*rules: tuple[str, str]) -> Overlay:
-    listed = [{"rule": rule, "message": message} for rule, message in rules]
-    return {"x-kubernetes-validations": listed}
-
-
 def _condition(condition_type: str) -> str:
     return f'.status.conditions[?(@.type=="{condition_type}")].status'
 
 
-_NO_STRING: Final[Overlay] = {"minLength": 1, "maxLength": 0}
-_NO_NUMBER: Final[Overlay] = {"minimum": 1, "maximum": 0}
-_NO_BOOLEAN: Final[Overlay] = {"not": {"enum": [True, False]}}
-_NO_OBJECT: Final[Overlay] = {"minProperties": 1, "maxProperties": 0}
-_NO_ARRAY: Final[Overlay] = {"minItems": 1, "maxItems": 0}
-"""Bounds that no value of a type meets; they do not apply to values of another type."""
-
-
-def _default_of(type_name: str, others: tuple[str, ...], *schemas: Overlay) -> Overlay:
-    return {
-        "anyOf": [
-            {"properties": {"type": {"enum": list(others)}}},
-            {"properties": {"type": {"enum": [type_name]}, "default": {"allOf": list(schemas)}}},
-        ]
-    }
-
-
-# A field without a type is invisible to CEL, so the rules about defaults are plain schema.
-_PARAMETER: Final[Overlay] = {
-    "allOf": [
-        _default_of("boolean", ("integer", "string"), {"enum": [True, False]}),
-        _default_of(
-            "integer",
-            ("boolean", "string"),
-            _NO_STRING,
-            _NO_BOOLEAN,
-            _NO_OBJECT,
-            _NO_ARRAY,
-            {
-                "minimum": -parameters.EXACT_INTEGER_MAX,
-                "maximum": parameters.EXACT_INTEGER_MAX,
-                "multipleOf": 1,
-            },
-        ),
-        _default_of(
-            "string",
-            ("boolean", "integer"),
-            _NO_NUMBER,
-            _NO_BOOLEAN,
-            _NO_OBJECT,
-            _NO_ARRAY,
-            {"maxLength": parameters.STRING_MAX_BYTES},
-        ),
-        {
-            "anyOf": [
-                {"properties": {"required": {"enum": [False]}}},
-                {"not": {"required": ["default"]}},
-            ]
-        },
-    ],
-}
+_TIMEOUT: Final = rule(
+    "duration(self) >= duration('1m') && duration(self) <= duration('24h')",
+    "must lie between 1m and 24h",
+)
 
 RECORD: Final = Kind(
     name="ProvisioningRecord",
@@ -143,13 +78,13 @@ RECORD: Final = Kind(
     ),
     overlays={
         # The record's key is group, kind, name and resource; an XRD may publish a new version.
-        "spec.declaration.xr.apiVersion": _rule(
+        "spec.declaration.xr.apiVersion": rule(
             "self.split('/')[0] == oldSelf.split('/')[0]", "its group is immutable"
         ),
         "spec.declaration.xr.kind": IMMUTABLE,
         "spec.declaration.xr.name": IMMUTABLE,
         "spec.declaration.resource": IMMUTABLE,
-        "spec.declaration": _rule(
+        "spec.declaration": rule(
             "has(self.blueprint) == has(oldSelf.blueprint)", "blueprint: is immutable"
         ),
         "spec.declaration.blueprint.name": IMMUTABLE,
@@ -175,14 +110,17 @@ BLUEPRINT: Final = Kind(
         AGE,
     ),
     overlays={
+        "spec": parameters.SPEC,
+        "spec.slug": IMMUTABLE,
+        "spec.version": IMMUTABLE,
         "spec.xr": IMMUTABLE,
-        "spec.xr.scope": _rule(
+        "spec.xr.scope": rule(
             "self == 'Namespaced'", "Cluster is refused: a namespaced XR cannot compose it"
         ),
         "spec.injectionStrategy": IMMUTABLE,
         "spec.meshRole": IMMUTABLE,
         "spec.providerKinds": SET,
-        "spec.providerConfig": _rules(
+        "spec.providerConfig": rules(
             ("!(has(self.name) && has(self.fieldPath))", "name and fieldPath exclude each other"),
             (
                 "!has(self.apiVersion) || self.kind == 'ProviderConfig'",
@@ -190,29 +128,33 @@ BLUEPRINT: Final = Kind(
             ),
             ("!has(self.secretKey) || has(self.apiVersion)", "secretKey needs an apiVersion"),
         ),
-        "spec.providerConfig.apiVersion": _rule(
+        "spec.providerConfig.apiVersion": rule(
             "self.contains('/')", "must name the provider's API group"
         ),
         # What `function.compose.substrate` would refuse to write.
         "spec.providerConfig.fieldPath": {
             "pattern": r"^spec(\.[A-Za-z][A-Za-z0-9_-]*)+$",
-            **_rule(
+            **rule(
                 "!self.matches('^spec[.](cloudTags|crossplane|parameters|userData)([.]|$)')",
                 "is the broker's or Crossplane's own",
             ),
         },
-        "spec.registration.timeout": _rule(
-            "duration(self) >= duration('1m') && duration(self) <= duration('24h')",
-            "must lie between 1m and 24h",
-        ),
+        "spec.registration.timeout": _TIMEOUT,
+        "spec.provisioningTimeout": _TIMEOUT,
+        "spec.terminalConditions": IMMUTABLE,
         "spec.parameters": {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
         },
-        "spec.parameters[]": _PARAMETER,
-        "spec.parameters[].name": _rule(
-            f"!(self in {sorted(parameters.RESERVED)})", "is reserved for the bootstrap material"
-        ),
+        "spec.parameters[]": parameters.PARAMETER,
+        "spec.parameters[].name": parameters.UNRESERVED,
+        "spec.parameters[].pattern": parameters.PATTERN,
+        "spec.constants": {
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+        "spec.constants[].name": parameters.UNRESERVED,
+        "spec.constants[].value": parameters.CONSTANT_VALUE,
     },
 )
 
@@ -235,7 +177,20 @@ CREDENTIAL: Final = Kind(
     status=catalog.ConditionedStatus,
     short_name="pcred",
     columns=(("Cloud", "string", ".spec.cloudRef.name"), AGE),
-    overlays={"spec.cloudRef": IMMUTABLE, "spec.projects": SET},
+    overlays={
+        "spec.cloudRef": IMMUTABLE,
+        # One spelling of each place, so that no two share a Secret's name. The models take what
+        # was stored before: an API server lets a value stand that does not change.
+        "spec.vault.mount": rule(
+            "!self.contains('/')",
+            "must not hold a slash: write the rest before the path, the Secret keeps its name",
+        ),
+        "spec.vault.path": rule(
+            "!self.startsWith('/') && !self.endsWith('/') && !self.contains('//')",
+            "must neither begin nor end with a slash, nor hold two in a row",
+        ),
+        "spec.projects": SET,
+    },
 )
 
 DOMAIN: Final = Kind(
@@ -276,16 +231,16 @@ PROJECT: Final = Kind(
         AGE,
     ),
     overlays={
-        "": _rule(
+        "": rule(
             "!has(self.spec.id) || !has(self.status) || !has(self.status.id)"
             " || self.spec.id == self.status.id",
             "spec.id: must be the id in status.id once that was minted",
         ),
-        "spec": _rule(
+        "spec": rule(
             "!has(oldSelf.id) || (has(self.id) && self.id == oldSelf.id)", "id: is immutable"
         ),
         "spec.domainRef": IMMUTABLE,
-        "status": _rule(
+        "status": rule(
             "!has(oldSelf.id) || (has(self.id) && self.id == oldSelf.id)", "id: is immutable"
         ),
     },

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from function.compose.inputs import (
     API_VERSION_SAYS,
@@ -21,6 +21,7 @@ from function.contract.conditions import ConditionType
 from function.contract.record import PROTECTED_MAX
 from function.contract.shape import ObjectName
 from function.contract.strategy import CloudProvider, InjectionStrategy, MeshRole
+from function.contract.terminal import TerminalCondition
 from function.render import fieldpath
 
 RESOURCES_MAX: Final = 256
@@ -62,15 +63,10 @@ class EnrolPaths(Strict):
     )
 
 
-class TerminalCondition(Strict):
+class InputTerminalCondition(TerminalCondition):
     """A condition of the resource that means it failed for good."""
 
-    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(
-        description="The condition's type."
-    )
-    status: Literal["True", "False"] = Field(
-        default="True", description="The status that means failure."
-    )
+    model_config = ConfigDict(extra="forbid")
 
 
 class EnrolResource(Strict):
@@ -106,9 +102,11 @@ class EnrolResource(Strict):
         default=(),
         description="Resources of the pipeline that outlive its node, such as network and volume.",
     )
-    terminal_conditions: Annotated[tuple[TerminalCondition, ...], Field(max_length=16)] = Field(
-        default=(TerminalCondition(type=ConditionType.PROVISIONING_FAILED),),
-        description="Conditions of the resource, any of which means that it failed for good.",
+    terminal_conditions: Annotated[tuple[InputTerminalCondition, ...], Field(max_length=16)] = (
+        Field(
+            default=(InputTerminalCondition(type=ConditionType.PROVISIONING_FAILED),),
+            description="Conditions of the resource, any of which means that it failed for good.",
+        )
     )
     registration: InputRegistration | None = Field(
         default=None,

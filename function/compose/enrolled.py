@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from function.compose import pipeline, reading
+from function.compose import identity, pipeline, reading
 from function.compose.call import Lookup, Request
 from function.compose.enrol_input import (
     RECORD_PREFIX,
@@ -22,11 +22,12 @@ from function.compose.enrol_input import (
     EnrolPaths,
     EnrolResource,
 )
-from function.compose.facts import XR, Facts, Refusal, Target, Token
+from function.compose.facts import XR, Facts, Record, Refusal, Target, Token
 from function.compose.raw import Raw, mapping, metadata
-from function.contract import names, parameters
+from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
+from function.contract.labels import checked_labels
 from function.contract.record import Declaration, Enrolment, SubstrateReference, XRReference
 from function.contract.strategy import InjectionStrategy
 from function.render import fieldpath, places, tag_place
@@ -77,10 +78,13 @@ class Enrolled:
 
         Args:
             token: Its own.
+
+        Raises:
+            StrangerError: Another object stands under its name or its record's.
         """
         given = self.request.desired.get(self.name)
         live = self.request.resources.get(self.name)
-        record = reading.record(self._record(), self._lookup(pipeline.REQUIRE_RECORD))
+        record = self._record()
         if given is None and record is None and (live is None or not _ours(live)):
             return None
         declared = self._declared()
@@ -88,13 +92,13 @@ class Enrolled:
         if accepted is not None and isinstance(declared, Declaration):
             declared = _unchanged(declared, accepted)
         sought = self._lookup(pipeline.REQUIRE_SUBSTRATE)
-        if sought.raw is not None and self._is_strange(sought.raw):
+        if sought.raw is not None and identity.is_strange(self.xr, sought.raw, self._key()):
             declared, sought = _taken(self.name), Lookup(looked=True)
         try:
             target = self._target(given, live)
         except ContractError as error:
             declared, target = Refusal(error=error), self._nowhere(given)
-        return Facts(
+        facts = Facts(
             xr=self.xr,
             resource=self.name,
             declared=declared,
@@ -107,36 +111,28 @@ class Enrolled:
             preview=self.request.preview and record is None and live is None,
             target=target,
         )
+        identity.judge_substrate(facts)
+        return facts
 
     def scoped(self, requirement: str) -> str:
         """Name a requirement of this resource among those of all."""
         return f"{requirement}/{self.name}"
 
-    def _record(self) -> Raw | None:
-        """Return what this XR composes as its record; another kind there is another step's."""
-        observed = self.request.resources.get(self.record_name)
-        ours = observed is not None and observed.get("kind") == names.RECORD_KIND
-        return observed if ours else None
+    def _record(self) -> Record | None:
+        """Return its record; under its name an earlier step may compose what it likes."""
+        name, found = self.record_name, self._lookup(pipeline.REQUIRE_RECORD)
+        theirs = name in self.request.desired
+        observed = None if theirs else self.request.resources.get(name)
+        identity.judge_record(self.xr, observed, found, resource=name, key=self._key())
+        return reading.record(observed, found)
+
+    def _key(self) -> str:
+        """Return the name that its record gets."""
+        group, xr = names.group_of(self.xr.api_version), self.xr
+        return names.record_name(group=group, kind=xr.kind, name=xr.name, resource=self.name)
 
     def _lookup(self, requirement: str) -> Lookup:
         return self.request.lookup(self.scoped(requirement))
-
-    def _is_strange(self, found: Raw) -> bool:
-        """Whether an object of the name that is meant belongs to somebody else."""
-        head = metadata(found)
-        owners = head.get("ownerReferences")
-        controllers = [
-            (mapping(one).get("kind"), mapping(one).get("name"))
-            for one in (owners if isinstance(owners, list) else ())
-            if mapping(one).get("controller") is True
-        ]
-        group = names.group_of(self.xr.api_version)
-        key = {"group": group, "kind": self.xr.kind, "name": self.xr.name}
-        ours = {None, names.record_name(**key, resource=self.name)}
-        labelled = mapping(head.get("labels")).get(names.LABEL_RECORD)
-        return labelled not in ours or any(
-            one != (self.xr.kind, self.xr.name) for one in controllers
-        )
 
     def _declared(self) -> Declaration | Refusal:
         fault = self._fault()
@@ -235,7 +231,7 @@ def _labels(raw: Raw, entry: EnrolResource) -> dict[str, str]:
         return {}
     if not isinstance(found, dict):
         raise ContractError(field=fieldpath.show(path), rule="must be a map of labels")
-    return parameters.labels(found)
+    return checked_labels(found)
 
 
 def _enrolment(step: Raw) -> Enrolment:

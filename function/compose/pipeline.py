@@ -196,9 +196,14 @@ def _first(strong: Enrolment, weak: Enrolment) -> Enrolment:
 
 
 def _held(facts: Facts) -> bool:
-    """Whether the reconciler refused the declaration or fears a substrate was lost."""
+    """Whether the reconciler refused the declaration or fears a substrate was lost.
+
+    Also while an edit of parameters is not accepted: a machine made of the earlier ones would
+    be there when it is.
+    """
     admitted = said(facts, ConditionType.ADMITTED)
-    return (admitted is not None and admitted.status == "False") or _lost(facts)
+    refused = admitted is not None and admitted.status == "False"
+    return refused or _lost(facts) or sight.edited(facts)
 
 
 def _lost(facts: Facts) -> bool:

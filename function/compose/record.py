@@ -6,15 +6,16 @@ reconciler writes. Source: kinds.md, "What the function composes".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from function.compose import reading, sight
 from function.compose.facts import Facts, Refusal
-from function.compose.quoted import redacted
 from function.compose.raw import Raw, mapping, metadata, status
 from function.compose.stage import SubstrateSight
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType
+from function.contract.quoted import of_a_provider, redacted
 from function.contract.record import (
     PROTECTED_MAX,
     ObservedSubstrate,
@@ -22,6 +23,7 @@ from function.contract.record import (
     wire,
 )
 from function.contract.strategy import SubstrateState
+from function.contract.terminal import USUAL
 
 REASON_MAX: Final = 512
 """Longest reason of a failure, in characters: a sentence of a provider, not its log."""
@@ -71,16 +73,21 @@ def failure(facts: Facts, live: Raw | None) -> conditions.Said | None:
     """
     if live is None:
         return None
-    terminal = _TERMINAL if facts.target is None else facts.target.terminal
-    for kind, wanted in terminal:
+    for kind, wanted in _terminal(facts):
         found = conditions.find(status(live), kind)
         if found is not None and found.status == wanted:
-            reason, message = redacted(found.reason), redacted(found.message)[:REASON_MAX]
+            reason = redacted(found.reason)
+            message = of_a_provider(found.message, longest=REASON_MAX)
             return conditions.Said(status=found.status, reason=reason, message=message)
     return None
 
 
-_TERMINAL: Final = ((ConditionType.PROVISIONING_FAILED, "True"),)
+def _terminal(facts: Facts) -> Sequence[tuple[str, str]]:
+    """Return the conditions that are looked for; a blueprint that is away says the usual."""
+    if facts.target is not None:
+        return facts.target.terminal
+    said = USUAL if facts.blueprint is None else facts.blueprint.terminal_conditions
+    return [(one.type, one.status) for one in said]
 
 
 def _siblings(facts: Facts) -> list[dict[str, Any]]:

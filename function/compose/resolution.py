@@ -8,6 +8,7 @@ Projects. Source: design §3; issue "Bad input".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from function.contract import names, parameters
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
+from function.contract.labels import checked_labels
 from function.contract.record import BlueprintReference, Declaration, XRReference
 from function.contract.shape import NameRef, Shape
 from function.contract.strategy import CloudProvider
@@ -46,56 +48,80 @@ class Objects:
     preview: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What stands already of a declaration that is declared again.
+
+    Attributes:
+        accepted: The declaration as it was accepted; None while none was.
+        exists: Whether its machine is there.
+    """
+
+    accepted: Declaration | None = None
+    exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """A declaration whose parameters are not resolved yet."""
+
+    declaration: Declaration
+    parameters: Mapping[str, Any]
+    blueprint: BlueprintVersionSpec
+
+
 class _RefusedError(Exception):
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
         super().__init__(str(refusal.error))
 
 
-def declared(raw: Raw, objects: Objects) -> Declaration | Refusal:
+def declared(raw: Raw, objects: Objects, standing: Standing) -> Declaration | Refusal:
     """Return what a ProvisionedResource declares, or why it cannot be resolved.
 
     Args:
         raw: The ProvisionedResource.
         objects: What it refers to.
+        standing: What was accepted of it before, which it stays but for what is edited.
     """
     found = (objects.blueprint.raw, objects.credential.raw, objects.cloud.raw)
     shared = [one for one in found if isinstance(one, Shared)]
     try:
         if len(shared) == len(found) and not objects.preview:
-            return reading.shared(raw, _settled, *shared)
-        return _resolved(raw, objects)
+            read = reading.shared(raw, _settled, *shared)
+        else:
+            read = _read(raw, objects)
+        return _completed(read, standing)
     except _RefusedError as refused:
         return refused.refusal
     except ContractError as error:
         return Refusal(error=error)
 
 
-def _settled(raw: Raw, *found: Raw) -> Declaration:
+def _settled(raw: Raw, *found: Raw) -> _Declared:
     """Return what is declared where everything that it refers to is there."""
     blueprint, credential, cloud = (Lookup(looked=True, raw=one) for one in found)
-    return _resolved(
+    return _read(
         raw, Objects(blueprint=blueprint, credential=credential, cloud=cloud, preview=False)
     )
 
 
-def _resolved(raw: Raw, objects: Objects) -> Declaration:
+def _read(raw: Raw, objects: Objects) -> _Declared:
     xr = reading.shared(raw, reading.xr)
     if xr.project_id is None:
         raise ContractError(
             field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
         )
     spec = reading.parsed(_Spec, mapping(raw.get("spec")), "spec")
-    labels = parameters.labels(spec.labels or {})
+    labels = checked_labels(spec.labels or {})
     blueprint = _blueprint(objects)
-    resolved = parameters.resolve(spec.parameters or {}, blueprint.parameters)
     identity = {
         "api_version": xr.api_version,
         "kind": xr.kind,
         "name": xr.name,
         "uid": xr.uid,
     }
-    return Declaration(
+    declaration = Declaration(
         xr=reading.parsed(XRReference, identity, "metadata"),
         resource=names.RESOURCE_SUBSTRATE,
         blueprint=BlueprintReference(name=spec.blueprint_ref.name, version=blueprint.version),
@@ -103,11 +129,51 @@ def _resolved(raw: Raw, objects: Objects) -> Declaration:
         mesh_role=blueprint.mesh_role,
         provider=_provider(objects, blueprint),
         cloud_credential=spec.cloud_credential_ref.name,
-        parameters=resolved,
         labels=labels,
         retry=spec.retry,
         registration=blueprint.registration,
     )
+    return _Declared(declaration=declaration, parameters=spec.parameters or {}, blueprint=blueprint)
+
+
+def _completed(read: _Declared, standing: Standing) -> Declaration:
+    """Resolve the parameters: those of what was accepted stand."""
+    given, accepted = tuple(sorted(read.parameters)), standing.accepted
+    if accepted is None:
+        values = parameters.resolve(read.parameters, read.blueprint)
+        return read.declaration.model_copy(update={"parameters": values, "given": given})
+    _same_node(read.declaration, accepted)
+    values = parameters.edited(
+        read.parameters,
+        read.blueprint,
+        parameters.Accepted(values=accepted.parameters, given=accepted.given),
+    )
+    changed = parameters.changes(accepted.parameters, values)
+    if standing.exists:
+        parameters.assert_mutable(changed, read.blueprint)
+    # A row of an older version says nothing of what was given, and is not written for that alone.
+    untold = accepted.given is None and not changed
+    kept = {"blueprint": accepted.blueprint, "registration": accepted.registration}
+    resolved = {"parameters": values, "given": None if untold else given}
+    return read.declaration.model_copy(update={**kept, **resolved})
+
+
+def _same_node(declared: Declaration, accepted: Declaration) -> None:
+    """Refuse a declaration that is another node under the accepted one's name."""
+    rules = {
+        "spec.blueprintRef": (
+            accepted.blueprint is not None
+            and declared.blueprint is not None
+            and accepted.blueprint.name == declared.blueprint.name
+        )
+        and accepted.injection_strategy is declared.injection_strategy
+        and accepted.mesh_role is declared.mesh_role,
+        "spec.cloudCredentialRef": accepted.cloud_credential == declared.cloud_credential,
+    }
+    for field, same in rules.items():
+        if not same:
+            rule = "must stay what was accepted"
+            raise ContractError(field=field, rule=rule, reason=Reason.IMMUTABLE)
 
 
 def _blueprint(objects: Objects) -> BlueprintVersionSpec:
@@ -155,27 +221,6 @@ def _provider(objects: Objects, blueprint: BlueprintVersionSpec) -> CloudProvide
             reason=Reason.UNSUPPORTED_BLUEPRINT,
         )
     return cloud.provider
-
-
-def unchanged(declared: Declaration, accepted: Declaration | None) -> Declaration | Refusal:
-    """Refuse a declaration that is another node under the accepted one's name."""
-    if accepted is None:
-        return declared
-    rules = {
-        "spec.blueprintRef": (
-            accepted.blueprint is None
-            or declared.blueprint is None
-            or accepted.blueprint.name == declared.blueprint.name
-        )
-        and accepted.injection_strategy is declared.injection_strategy
-        and accepted.mesh_role is declared.mesh_role,
-        "spec.cloudCredentialRef": accepted.cloud_credential == declared.cloud_credential,
-    }
-    for field, same in rules.items():
-        if not same:
-            rule = "must stay what was accepted"
-            return Refusal(error=ContractError(field=field, rule=rule, reason=Reason.IMMUTABLE))
-    return declared
 
 
 def at_hand(objects: Objects, accepted: Declaration | None) -> BlueprintVersionSpec | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from function.compose import owned, reading
+from function.compose import identity, owned, reading
 from function.compose.call import Composed, Request
 from function.compose.facts import XR, Facts
 from function.compose.raw import Raw, mapping, metadata
@@ -21,7 +21,12 @@ from function.contract.strategy import SubstrateState
 
 
 def reference(xr: XR, request: Request, name: str) -> SubstrateReference | None:
-    """Return what a sibling is or will be; None where nobody composes one of that name."""
+    """Return what a sibling is or will be; None where nobody composes one of that name.
+
+    Raises:
+        StrangerError: Another object stands under its name.
+    """
+    identity.judge_sibling(xr, request, name)
     raw = request.resources.get(name) or request.desired.get(name)
     if raw is None:
         return None

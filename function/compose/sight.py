@@ -9,6 +9,7 @@ from function.compose import reading
 from function.compose.facts import Facts, Refusal, once
 from function.compose.raw import Raw, generation, mapping, metadata, terminating
 from function.compose.stage import SubstrateSight
+from function.contract import parameters
 from function.contract.errors import ContractError
 from function.contract.record import SubstrateReference
 from function.contract.strategy import MeshRole, SubstrateState
@@ -130,6 +131,14 @@ def role(facts: Facts) -> MeshRole:
     if facts.status.accepted is not None:
         return facts.status.accepted.mesh_role
     return MeshRole.NODE if isinstance(facts.declared, Refusal) else facts.declared.mesh_role
+
+
+def edited(facts: Facts) -> bool:
+    """Whether parameters are declared that differ from the accepted ones."""
+    declared, accepted = facts.declared, facts.status.accepted
+    if isinstance(declared, Refusal) or accepted is None:
+        return False
+    return bool(parameters.changes(accepted.parameters, declared.parameters))
 
 
 def known(facts: Facts) -> SubstrateReference:

@@ -120,7 +120,7 @@ class Situation:
             for it.
         absent: The reconciler wants no substrate.
         sight: How the substrate is seen.
-        held: The reconciler refused the declaration or fears a substrate was lost.
+        held: The declaration as it stands is not accepted, or a substrate is feared lost.
         token: Whether the bootstrap can be injected.
         drain: The step that composed the resource stopped to, so it goes in order.
         acknowledged: The record says that this function has seen `Absent`.

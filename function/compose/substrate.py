@@ -43,12 +43,9 @@ def kept(facts: Facts, live: Raw) -> dict[str, Any]:
     observed = mapping(live.get("spec"))
     spec = {key: observed[key] for key in _OWNED if key in observed}
     manifest = _manifest(facts, sight.known(facts), sight.stamped_generation(facts), spec)
-    annotations = mapping(metadata(live).get("annotations"))
-    path = annotations.get(names.ANNOTATION_PROVIDER_CONFIG)
-    if isinstance(path, str) and _FIELD_PATH.fullmatch(path):
-        value = inject.read(live, tuple(path.split(".")))
-        if isinstance(value, str):
-            _set_provider_config(manifest, path, value)
+    path = _annotated_path(live)
+    if path is not None:
+        _copy_provider_config(manifest, path, live)
     return manifest
 
 
@@ -62,15 +59,16 @@ def rendered(facts: Facts, live: Raw) -> dict[str, Any]:
         return kept(facts, live)
     spec = _declared(accepted)
     manifest = _manifest(facts, sight.known(facts), sight.stamped_generation(facts), spec)
-    for path, value in inject.observed(live).items():
-        inject.write(manifest, path, value)
-    target = _provider_config_path(facts.blueprint)
-    if target is not None:
-        current = inject.read(live, tuple(target.split(".")))
-        declared = facts.status.provider_config_ref
-        name = declared.name if declared is not None else current
-        if isinstance(name, str):
-            _set_provider_config(manifest, target, name)
+    for place, value in inject.observed(live).items():
+        inject.write(manifest, place, value)
+    told, path = _annotated_path(live), _provider_config_path(facts.blueprint)
+    if told is not None and told != path:
+        # Born of another blueprint of that name: it stays what it is.
+        _copy_provider_config(manifest, told, live)
+    elif path is not None and facts.status.provider_config_ref is not None:
+        _set_provider_config(manifest, path, facts.status.provider_config_ref.name)
+    elif path is not None:
+        _copy_provider_config(manifest, path, live)
     return manifest
 
 
@@ -143,6 +141,18 @@ def _provider_config_path(blueprint: BlueprintVersionSpec) -> str | None:
             reason=Reason.UNSUPPORTED_BLUEPRINT,
         )
     return path
+
+
+def _annotated_path(live: Raw) -> str | None:
+    """Return where a substrate says that it takes the name."""
+    path = mapping(metadata(live).get("annotations")).get(names.ANNOTATION_PROVIDER_CONFIG)
+    return path if isinstance(path, str) and _FIELD_PATH.fullmatch(path) else None
+
+
+def _copy_provider_config(manifest: dict[str, Any], path: str, live: Raw) -> None:
+    value = inject.read(live, tuple(path.split(".")))
+    if isinstance(value, str):
+        _set_provider_config(manifest, path, value)
 
 
 def _set_provider_config(manifest: dict[str, Any], path: str, name: str) -> None:

@@ -16,12 +16,12 @@ from typing import Any, Final
 from function.compose import record as record_manifest
 from function.compose import sight
 from function.compose.facts import Facts, Refusal
-from function.compose.quoted import redacted
 from function.compose.raw import Raw, status
 from function.compose.stage import Stage
 from function.contract import conditions
 from function.contract.conditions import ConditionType, Reason, Said, Verdict
 from function.contract.errors import ContractError
+from function.contract.quoted import redacted
 from function.contract.strategy import MeshRole, Phase
 from function.render import inject, tag_notes, tags
 
@@ -224,7 +224,15 @@ def _failed(facts: Facts, judged: Judged) -> Verdict:
             failed = replace(stalled, status="True", reason=Reason.FAILED)
             return _mirror(kind, failed, ConditionType.STALLED)
         return _true(kind, Reason.FAILED, "provisioning failed; raise spec.retry to start over")
+    stalled = said(facts, ConditionType.STALLED)
+    if stalled is not None and _is_late(stalled):
+        return _mirror(kind, replace(stalled, status="False"), ConditionType.STALLED)
     return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
+
+
+def _is_late(stalled: Said) -> bool:
+    """The machine may still come: it has not failed, and what it lacks has a name."""
+    return stalled.status == "True" and stalled.reason == Reason.PROVISIONING_TIMEOUT
 
 
 def _tagged(facts: Facts) -> Verdict:

@@ -7,14 +7,17 @@ Source: kinds.md, "What people write".
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from function.contract.conditions import Condition
-from function.contract.registration import Registration
+from function.contract.parameter import Constant, Parameter
+from function.contract.registration import Registration, Timeout, length_of
 from function.contract.shape import NameRef, ObjectName, Shape
-from function.contract.strategy import CloudProvider, InjectionStrategy, MeshRole, ParameterType
+from function.contract.strategy import CloudProvider, InjectionStrategy, MeshRole
+from function.contract.terminal import USUAL, TerminalConditions
 
 Slug = Annotated[
     str,
@@ -39,6 +42,10 @@ Kind = Annotated[
 ]
 
 
+PARAMETERS_MAX = 64
+"""Most parameters and constants of one blueprint: what a record holds of one declaration."""
+
+
 class CloudSpec(Shape):
     """A place where substrate can be made."""
 
@@ -53,10 +60,10 @@ class VaultPath(Shape):
     """OpenBao KV-v2 coordinates of a credential; its value never enters this system."""
 
     mount: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description="Mount point of the KV-v2 engine, for example kv."
+        description="Mount point of the KV-v2 engine, for example kv; of kv/team, kv."
     )
     path: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
-        description="Path of the secret below the mount, for example acme/hetzner."
+        description="Path of the secret below the mount, for example acme/hetzner; case counts."
     )
 
 
@@ -118,21 +125,6 @@ class ProviderConfigTarget(Shape):
     )
 
 
-class Parameter(Shape):
-    """One parameter that a blueprint declares."""
-
-    name: Annotated[str, Field(max_length=63, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")] = Field(
-        description="Name below spec.parameters of the blueprint's XR."
-    )
-    type: ParameterType = Field(description="JSON type of its values.")
-    required: bool = Field(
-        default=False, description="Whether a declaration must give it; then it has no default."
-    )
-    default: bool | int | str | None = Field(
-        default=None, description="Of the parameter's type; only where it is not required."
-    )
-
-
 class BlueprintVersionSpec(Shape):
     """One published, immutable version of a blueprint."""
 
@@ -155,20 +147,44 @@ class BlueprintVersionSpec(Shape):
     provider_config: ProviderConfigTarget | None = Field(
         default=None, description="Absent: a ProviderConfig named after the provider."
     )
-    parameters: Annotated[tuple[Parameter, ...], Field(max_length=64)] = Field(
-        default=(), description="What a declaration may set, by name."
+    parameters: Annotated[tuple[Parameter, ...], Field(max_length=PARAMETERS_MAX)] = Field(
+        default=(), description="What a declaration may set, by name; immutable."
+    )
+    constants: Annotated[tuple[Constant, ...], Field(max_length=32)] = Field(
+        default=(),
+        description="What the platform sets below spec.parameters of the XR, and no declaration "
+        "may; immutable.",
     )
     registration: Registration | None = Field(
         default=None,
         description="When its node does not come in time. Absent: Keep, after the reconciler's "
-        "own timeout.",
+        "own timeout; immutable.",
     )
+    terminal_conditions: TerminalConditions = Field(
+        default=USUAL,
+        description="Conditions of the blueprint's XR, any of which means that it failed for good.",
+    )
+    provisioning_timeout: Timeout | None = Field(
+        default=None,
+        description="How long the substrate may take before its record stalls, 1m to 24h, for "
+        "example 30m. Absent: the reconciler's own.",
+    )
+
+    @property
+    def provisioning_limit(self) -> timedelta | None:
+        """How long the substrate may take; None: as the reconciler is set."""
+        given = self.provisioning_timeout
+        return None if given is None else length_of(given)
 
     @model_validator(mode="after")
     def _parameters_are_consistent(self) -> BlueprintVersionSpec:
-        names = [parameter.name for parameter in self.parameters]
+        names = [each.name for each in self.parameters]
+        names += [each.name for each in self.constants]
         if len(names) != len(set(names)):
-            message = "parameters: names must be unique"
+            message = "parameters and constants: names must be unique"
+            raise ValueError(message)
+        if len(names) > PARAMETERS_MAX:
+            message = f"parameters and constants: must be at most {PARAMETERS_MAX} together"
             raise ValueError(message)
         return self
 

@@ -105,7 +105,10 @@ def token_secret_name(record: str, generation: int) -> str:
 def cloud_credentials_secret_name(*, mount: str, path: str) -> str:
     """Name the Secret that External Secrets makes of OpenBao coordinates.
 
-    A hash of the coordinates and never of the value (seed 000, "What render/ produces").
+    A hash of the coordinates and never of the value (seed 000, "What render/ produces"). The
+    definition of CloudCredential takes a mount without a slash and a path without an empty part,
+    so that of `mount/path` there is one reading; case counts, as OpenBao's does. What was stored
+    before that may share a name with what names the same place, and keeps it.
     """
     return f"cloud-credentials-{hashlib.sha256(f'{mount}/{path}'.encode()).hexdigest()[:16]}"
 

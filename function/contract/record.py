@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from function.contract.conditions import Condition
+from function.contract.limits import ParameterNames, ParameterValue
 from function.contract.registration import Registration
 from function.contract.shape import LabelText, Later, ObjectName, Sha256, Shape, UrlText, WireText
 from function.contract.strategy import (
@@ -24,7 +25,6 @@ from function.contract.strategy import (
     SubstrateState,
 )
 
-ParameterValue = bool | int | str
 PROTECTED_MAX = 16
 """Most objects that one record protects, the substrate among them."""
 LABELS_MAX = 64
@@ -58,8 +58,9 @@ class Declaration(Shape):
     provider: CloudProvider = Field(description="Provider family of the credential's cloud.")
     cloud_credential: ObjectName | None = Field(default=None, description="The CloudCredential.")
     parameters: Annotated[dict[str, ParameterValue], Field(max_length=64)] = Field(
-        default_factory=dict, description="Parameters by name, defaults applied."
+        default_factory=dict, description="Parameters by name, defaults and constants applied."
     )
+    given: ParameterNames | None = None
     labels: Annotated[dict[str, LabelText], Field(max_length=LABELS_MAX)] = Field(
         default_factory=dict, description="Labels that become cloud tags."
     )

@@ -36,7 +36,12 @@ class RegistrationPolicy(StrEnum):
     RECREATE = "Recreate"
 
 
-def _length(text: str) -> timedelta:
+def length_of(text: str) -> timedelta:
+    """Return the length of a timeout, which was checked.
+
+    Raises:
+        ValueError: It is no duration.
+    """
     found = _DURATION.fullmatch(text)
     if found is None:
         message = "must be a duration such as 15m or 1h30m"
@@ -46,10 +51,18 @@ def _length(text: str) -> timedelta:
 
 
 def _in_bounds(text: str) -> str:
-    if not TIMEOUT_MIN <= _length(text) <= TIMEOUT_MAX:
+    if not TIMEOUT_MIN <= length_of(text) <= TIMEOUT_MAX:
         message = "must lie between 1m and 24h"
         raise ValueError(message)
     return text
+
+
+Timeout = Annotated[
+    str,
+    Field(pattern=r"^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$", max_length=18),
+    AfterValidator(_in_bounds),
+]
+"""A time that a blueprint gives a machine: 1m to 24h, whole seconds."""
 
 
 class Registration(Shape):
@@ -60,14 +73,7 @@ class Registration(Shape):
         description="Keep leaves the machine to people, and its node welcome; Recreate makes "
         "the machine anew, with a new token.",
     )
-    timeout: (
-        Annotated[
-            str,
-            Field(pattern=r"^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$", max_length=18),
-            AfterValidator(_in_bounds),
-        ]
-        | None
-    ) = Field(
+    timeout: Timeout | None = Field(
         default=None,
         description="From the machine's readiness, or its node's registration, 1m to 24h, for "
         "example 15m; absent: the reconciler's own.",
@@ -81,4 +87,4 @@ class Registration(Shape):
     @property
     def length(self) -> timedelta | None:
         """The timeout; None: the reconciler's own."""
-        return None if self.timeout is None else _length(self.timeout)
+        return None if self.timeout is None else length_of(self.timeout)

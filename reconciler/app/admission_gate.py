@@ -13,21 +13,25 @@ from typing import Final
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
 from function.contract.record import SubstrateReference
-from reconciler.domain.broker import admission, external_secret, provider_config
+from reconciler.app import served
+from reconciler.domain.broker import admission, external_secret, parameter_rules, provider_config
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
+    BrokerError,
     ExternalSecretTakenError,
     NamespaceNotReadyError,
     RefusedError,
 )
 from reconciler.domain.broker.record_view import RecordView
+from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.catalog import Catalog, ProjectView
-from reconciler.ports.cluster import ManagementCluster
+from reconciler.ports.cluster import SOMEBODY_ELSE, ManagementCluster
 
 PROTECTED_VERBS: Final = ("get", "patch", "delete")
 """What a teardown does with substrate and siblings."""
 
-PROVIDER_CONFIG_VERBS: Final = ("get", "create", "delete")
+PROVIDER_CONFIG_VERBS: Final = ("get", "create", "patch", "delete")
 """What the broker does with a real provider's ProviderConfig."""
 
 XR_VERBS: Final = ("get",)
@@ -41,27 +45,45 @@ class AdmissionGate:
         self._catalog = catalog
         self._cluster = cluster
 
-    async def admit(self, view: RecordView, *, fresh: bool) -> BlueprintVersionSpec | None:
+    def closed(self, view: RecordView) -> Why | None:
+        """Say why nothing may be given out in a record's namespace; None while something may.
+
+        Asked of the local view, at every step that gives something out; it costs nothing. What
+        is there already stays as it is, whatever the answer.
+        """
+        try:
+            self._project(view)
+        except BrokerError as error:
+            return Why(reason=error.reason, message=f"{error}; nothing more is given out.")
+        return None
+
+    async def admit(
+        self, view: RecordView, existing: ProvisionedResource | None
+    ) -> BlueprintVersionSpec | None:
         """Judge a record's declaration against everything there is.
 
         Args:
             view: The record.
-            fresh: No aggregate was accepted for it yet.
+            existing: The aggregate that was accepted for it; None while none was.
 
         Returns:
             The blueprint, or None where it is somebody else's resource (`Enrol`).
 
         Raises:
             BrokerError: The first rule it breaks.
+            KindNotServedError: An edit needs to know whether its machine is there, and its kind
+                is not served.
         """
+        fresh = existing is None
         project = self._project(view)
         if fresh and view.controller_uid is None:
             message = "metadata.ownerReferences: a composite resource must control the record"
             raise RefusedError(message, reason=Reason.NO_CONTROLLER)
-        blueprint = await self._judged(view, project)
+        blueprint = await self._judged(view, project, existing)
         await self._may_tear_down(view, self._protected(view, blueprint))
-        if fresh and not await self._cluster.hold_policies_bound():
-            message = "admission policies: hold and hold-children must exist with Deny bindings"
+        problem = await self._cluster.hold_policies_problem() if fresh else None
+        if problem is not None:
+            message = f"admission policies: {problem}; apply deploy/policies"
             raise RefusedError(message, reason=Reason.HOLD_MISSING)
         return blueprint
 
@@ -76,7 +98,9 @@ class AdmissionGate:
             raise NamespaceNotReadyError(message)
         return project
 
-    async def _judged(self, view: RecordView, project: ProjectView) -> BlueprintVersionSpec | None:
+    async def _judged(
+        self, view: RecordView, project: ProjectView, existing: ProvisionedResource | None
+    ) -> BlueprintVersionSpec | None:
         declaration = view.spec.declaration
         name = declaration.cloud_credential
         credential = None if name is None else self._catalog.credential(name)
@@ -93,11 +117,32 @@ class AdmissionGate:
             blueprint=self._catalog.blueprint(declaration.blueprint.name),
             credential=credential,
             cloud=cloud,
+            before=await self._before(view, existing),
         )
-        await self._provider_is_there(blueprint)
+        await self._provider_is_there(view, blueprint)
         await self._provider_config_is_free(view, blueprint, credential, cloud)
         await self._external_secret_is_free(view, credential)
         return blueprint
+
+    async def _before(
+        self, view: RecordView, existing: ProvisionedResource | None
+    ) -> parameter_rules.Before | None:
+        if existing is None:
+            return None
+        edits = parameter_rules.edits(existing.accepted, view.spec.declaration)
+        exists = edits and await self._machine_exists(view, existing)
+        return parameter_rules.Before(accepted=existing.accepted, exists=exists)
+
+    async def _machine_exists(self, view: RecordView, existing: ProvisionedResource) -> bool:
+        """Tell whether there is a machine that an edit of parameters would reach.
+
+        The record may be of a run that did not see what the one before it made.
+        """
+        if view.spec.observed.exists:
+            return True
+        reference = existing.protected[0].reference
+        live = await served.read(self._cluster, reference, view.namespace)
+        return live is not None and not live.terminating
 
     def _protected(
         self, view: RecordView, blueprint: BlueprintVersionSpec | None
@@ -156,7 +201,7 @@ class AdmissionGate:
             message = f"{field}: {rule}"
             raise ExternalSecretTakenError(message)
 
-    async def _provider_is_there(self, blueprint: BlueprintVersionSpec) -> None:
+    async def _provider_is_there(self, view: RecordView, blueprint: BlueprintVersionSpec) -> None:
         """Refuse a blueprint whose provider is not installed, or out of the broker's reach."""
         target = blueprint.provider_config
         if target is None or target.api_version is None:
@@ -167,7 +212,19 @@ class AdmissionGate:
         if problem is not None:
             message = f"{field}.apiVersion: {problem}"
             raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
-        await self._allowed(field, target.api_version, kind, PROVIDER_CONFIG_VERBS)
+        missing = await self._cluster.missing_rights(
+            api_version=target.api_version,
+            kind=kind,
+            verbs=PROVIDER_CONFIG_VERBS,
+            namespace=view.namespace,
+        )
+        if missing:
+            message = (
+                f"{field}: the reconciler may not {', '.join(missing)} {kind} in "
+                f"{target.api_version} in {view.namespace!r}; grant it with a ClusterRole that "
+                "aggregates to provisioning-broker-project"
+            )
+            raise RefusedError(message, reason=Reason.RIGHTS_MISSING)
 
     async def _provider_config_is_free(
         self,
@@ -187,8 +244,8 @@ class AdmissionGate:
         )
         holder = await self._cluster.provider_config_holder(manifest)
         if holder is not None and holder != own:
-            message = (
-                f"spec.cloudCredentialRef.name: ProviderConfig {manifest['metadata']['name']!r} "
-                f"belongs to credential {holder!r}"
+            rule = provider_config.taken(
+                manifest["metadata"]["name"], None if holder == SOMEBODY_ELSE else holder
             )
+            message = f"spec.cloudCredentialRef.name: {rule}"
             raise RefusedError(message, reason=Reason.PROVIDER_CONFIG_TAKEN)

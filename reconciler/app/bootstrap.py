@@ -2,7 +2,7 @@
 
 Belongs here: when a generation is minted, its delivery, the renewal of its window. Not
 here: the token's own rows and rules (identity). A crash after any effect leaves a
-generation without a Secret, which the next tick succeeds with a new one.
+generation that the next tick uses or succeeds with a new one.
 Source: design §5 "Tokens"; docs/decisions/0004.
 """
 
@@ -31,7 +31,8 @@ from reconciler.ports.common import Clock
 
 _HOLD_MISSING: Final = Why(
     reason=Reason.HOLD_MISSING,
-    message="No token is issued: hold and hold-children must exist with Deny bindings.",
+    message="No token is issued: an admission policy is missing, not bound to all objects, or of "
+    "another version; apply deploy/policies.",
 )
 _FROZEN: Final = Why(
     reason=Reason.FROZEN,
@@ -54,6 +55,17 @@ _STRANDED: Final = {
         message="The token was revoked before the node registered; recreate the substrate.",
     ),
 }
+
+_CLAIMS_MAX: Final = 2
+"""Texts that are tried in one tick: what a crash left under a generation's name is one."""
+
+_TAKEN_OUT: Final = Why(
+    reason=Reason.DEREGISTERED_ELSEWHERE,
+    message="Its node was in the mesh and somebody took it out past this record: an operator, or a "
+    "hand in the database. The machine's key opens nothing any more; recreate the substrate.",
+)
+
+_WITH_SUBSTRATE: Final = frozenset({Phase.PROVISIONING, Phase.ENROLLING})
 
 _WAITING: Final = {Action.AWAIT_POLICIES: _HOLD_MISSING, Action.AWAIT_PAUSE: _PAUSE}
 _WANTS_A_TOKEN: Final = frozenset({Action.MINT, Action.AWAIT_POLICIES, Action.AWAIT_PAUSE})
@@ -95,8 +107,15 @@ class Bootstrap:
             return TokenLife(generations=(), now=self._ports.clock.now())
         return await self._ports.tokens.life(resource.id)
 
-    async def ensure(self, resource: ProvisionedResource, view: RecordView) -> Ensured:
+    async def ensure(
+        self, resource: ProvisionedResource, view: RecordView, *, closed: Why | None
+    ) -> Ensured:
         """Make sure that a token can be delivered, while there is no substrate.
+
+        Args:
+            resource: The aggregate.
+            view: Its record.
+            closed: Why nothing may be given out; None while something may.
 
         Idempotency: a live token with its Secret is left as it is.
         """
@@ -106,6 +125,7 @@ class Bootstrap:
             delivered=await self._delivered(resource, view, life),
             substrate=False,
             rested=life.rested,
+            open=closed is None,
         )
         # What costs a call is asked only when a token would be minted.
         action = decide(situation)
@@ -115,8 +135,9 @@ class Bootstrap:
         if action is Action.MINT and not self._ports.steady():
             return Ensured(resource=resource, waiting=_FROZEN)
         if action is Action.MINT:
-            return Ensured(resource=await self._mint(resource, view))
-        return Ensured(resource=resource, waiting=_WAITING.get(action))
+            return Ensured(resource=await self._mint(resource, view, life))
+        waits = closed if action is Action.AWAIT_NAMESPACE else _WAITING.get(action)
+        return Ensured(resource=resource, waiting=waits)
 
     async def start_window(self, resource: ProvisionedResource) -> None:
         """Start the window anew, if the table lets it: the substrate is ready."""
@@ -160,7 +181,8 @@ class Bootstrap:
         # A machine that is about to be seen may carry the last token.
         if there:
             return replace(situation, substrate=True)
-        return replace(situation, policies=await self._ports.cluster.hold_policies_bound())
+        problem = await self._ports.cluster.hold_policies_problem()
+        return replace(situation, policies=problem is None)
 
     async def _delivered(
         self, resource: ProvisionedResource, view: RecordView, life: TokenLife
@@ -175,22 +197,39 @@ class Bootstrap:
         name = names.token_secret_name(view.name, resource.generation)
         return await self._ports.cluster.token_secret_exists(view.namespace, name)
 
-    async def _mint(self, resource: ProvisionedResource, view: RecordView) -> ProvisionedResource:
-        """Mint the next generation: claim it, issue, remember the token, deliver it.
+    async def _mint(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> ProvisionedResource:
+        """Mint a token: claim its generation, deliver its text, issue it, remember it.
 
-        No generation is ever minted twice, because only one writer's claim succeeds.
+        The text is delivered before it opens anything: an API server that refuses the Secret
+        leaves a claimed generation that was never issued, which the next try uses. What an
+        earlier try left under its name carries a text that nobody knows, and goes.
+
+        No generation is ever minted twice, because only one writer's claim succeeds, and only
+        one text is in its Secret.
         """
-        repository = self._ports.repository
+        cluster, tokens = self._ports.cluster, self._ports.tokens
+        unused = resource.generation > max((one.number for one in life.generations), default=0)
+        claimed = resource if unused else await self._claim(resource)
+        for _ in range(_CLAIMS_MAX):
+            drawn = await tokens.draw(claimed, generation=claimed.generation)
+            name = names.token_secret_name(view.name, claimed.generation)
+            if await cluster.create_token_secret(view.raw, name=name, token=drawn):
+                issued = await tokens.issue(claimed, drawn, ttl=self._ttl)
+                # From now on the function may compose.
+                due = claimed.due(max(self._ports.clock.now(), claimed.updated_at))
+                return await self._ports.repository.update(
+                    replace(due, bootstrap_token_id=issued.id)
+                )
+            await cluster.delete_token_secret(view.namespace, name, owner=view.uid)
+            claimed = await self._claim(claimed)
+        return claimed
+
+    async def _claim(self, resource: ProvisionedResource) -> ProvisionedResource:
         now = max(self._ports.clock.now(), resource.updated_at)
         claimed = replace(resource, generation=resource.generation + 1, updated_at=now)
-        claimed = await repository.update(claimed)
-        token = await self._ports.tokens.issue(
-            claimed, generation=claimed.generation, ttl=self._ttl
-        )
-        issued = await repository.update(replace(claimed, bootstrap_token_id=token.id))
-        name = names.token_secret_name(view.name, issued.generation)
-        await self._ports.cluster.create_token_secret(view.raw, name=name, token=token)
-        return issued
+        return await self._ports.repository.update(claimed)
 
 
 def stranded(
@@ -213,4 +252,17 @@ def stranded(
         registered=registered,
         renewable=life.renewable,
     )
+    if taken_out(resource, life, registered=registered):
+        return _TAKEN_OUT
     return _STRANDED[life.state] if decide(situation) is Action.STALL else None
+
+
+def taken_out(resource: ProvisionedResource, life: TokenLife, *, registered: bool) -> bool:
+    """Tell whether its node came and was taken out of the mesh by nobody of this process.
+
+    Who takes a node out here has asked for the resource's end, or for its machine to be made
+    anew, and that is stored before.
+    """
+    came = life.state is BootstrapState.CONSUMED and not registered
+    asked = resource.deletion_requested_at is not None or resource.recreating_since is not None
+    return came and not asked and resource.phase in _WITH_SUBSTRATE

@@ -89,6 +89,10 @@ class Service:
         self._gate = AdmissionGate(ports.catalog, ports.cluster)
         self.namespaces = NamespaceHold(ports.repository, ports.cluster)
 
+    def closed(self, view: RecordView) -> Why | None:
+        """Say why nothing may be given out to a record now; None while something may."""
+        return self._gate.closed(view)
+
     async def provision(self, view: RecordView) -> Admission:
         """Accept a record's declaration, or say why not.
 
@@ -150,7 +154,7 @@ class Service:
     ) -> ProvisionedResource:
         if existing is not None:
             admission.immutable(existing.accepted, view.spec.declaration)
-        blueprint = await self._gate.admit(view, fresh=existing is None)
+        blueprint = await self._gate.admit(view, existing)
         if key is None:  # pragma: no cover - the gate has refused it
             raise AssignmentNotFoundError
         if existing is not None:
@@ -237,7 +241,9 @@ class Service:
             existing,
             phase=Phase.PENDING if starts_over else existing.phase,
             rendered_with=None if forgets else existing.rendered_with,
+            retries=existing.retries + retried,
             recreations=0 if retried else existing.recreations,
+            provisioning_since=None if retried else existing.provisioning_since,
             accepted=declared,
             protected=_followed(existing, view),
             updated_at=max(self._ports.clock.now(), existing.created_at),

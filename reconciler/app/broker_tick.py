@@ -18,27 +18,29 @@ from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import Phase, SubstrateState
-from reconciler.app import blocked, publishing, waiting
+from reconciler.app import blocked, overdue, publishing, waiting
 from reconciler.app.bootstrap import Bootstrap, BootstrapPorts
 from reconciler.app.broker_service import Admission, Service
 from reconciler.app.children import Children
 from reconciler.app.credential_hold import CredentialHold
 from reconciler.app.leftovers import Leftovers
-from reconciler.app.observing import Observer, unanswered
+from reconciler.app.observing import Observer, postponed, unanswered
+from reconciler.app.overdue import Overdue
+from reconciler.app.provider_config_hold import ProviderConfigHold
 from reconciler.app.publishing import Publisher
 from reconciler.app.record_facts import RecordFacts, Saying
 from reconciler.app.recreation import Recreation
 from reconciler.app.recreation_sight import RecreationPorts
 from reconciler.app.sibling_hold import SiblingHold
 from reconciler.app.teardown import Teardown
-from reconciler.domain.broker import audit, events, record_view, shared_hold
+from reconciler.domain.broker import audit, events, record_view
 from reconciler.domain.broker.phase import Action, ObservedXR, next_phase
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.broker import BrokerRepository, HoldLedger, NodeDeregistrar, TokenIssuer
 from reconciler.ports.catalog import Catalog
-from reconciler.ports.cluster import SOMEBODY_ELSE, ManagementCluster
+from reconciler.ports.cluster import ManagementCluster
 from reconciler.ports.common import Clock
 
 OUTLIVED_S: Final = 5.0
@@ -74,18 +76,21 @@ class Knobs:
         enrolment: Published in every record's status.
         token_ttl: The token's window.
         registration_timeout: How long a node may take once its substrate is ready.
+        provisioning_timeout: How long a substrate may take before that.
     """
 
     enrolment: Enrolment
     token_ttl: timedelta
     registration_timeout: timedelta = timedelta(minutes=15)
+    provisioning_timeout: timedelta = timedelta(minutes=30)
 
 
 class Tick:
     """Drives the records of one management cluster.
 
     Attributes:
-        credentials, namespaces: The holds on what its records share, and on where they are.
+        credentials, configs, namespaces: The holds on what its records share, and on where they
+            are.
     """
 
     def __init__(
@@ -112,7 +117,11 @@ class Tick:
             ),
             ttl=knobs.token_ttl,
         )
+        self.configs = ProviderConfigHold(ports.holds, ports.cluster, ports.catalog)
         self._children = Children(ports.cluster, ports.clock)
+        self._overdue = Overdue(
+            ports.repository, ports.cluster, ports.catalog, limit=knobs.provisioning_timeout
+        )
         self._enrolment = knobs.enrolment
         self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, knobs.enrolment)
         self._recreation = Recreation(
@@ -160,22 +169,26 @@ class Tick:
         resource = admission.resource
         if resource is None:
             return await self._refuse(view, admission)
-        refusal = admission.refusal
-        made = await self._recreation.run(resource, view, refused=refusal is not None)
+        refusal, closed = admission.refusal, self._service.closed(view)
+        kept = refusal is not None or closed is not None
+        made = await self._recreation.run(resource, view, refused=kept)
         resource = made.resource
         if made.waiting is not None:
             return await self._stand_back(view, Saying(refusal=refusal, waiting=None, made=made))
         view = await self._recreation.seen(resource, view)
         observation = await self._observer.look(resource, view, registered=made.registered)
         observed, lost = observation.seen, observation.lost
-        if lost is not None and (admission.retried or unanswered(resource, view)):
+        retried = admission.retried or unanswered(resource, view)
+        if lost is not None and retried and closed is None:
             return await self._start_over(resource)
         learned, resource = observation.resource != resource, observation.resource
         knobs = publishing.enrolment(resource, view, self._enrolment, exists=observed.exists)
         decision = next_phase(resource.machine_phase, observed)
         why = None
         if decision.action is Action.APPLY and lost is None:
-            resource, why = await self._apply(resource, view, observed)
+            resource, why = await self._apply(resource, view, observed, closed)
+        elif decision.action is Action.NOOP:
+            await self.configs.learn(resource)
         born = "phase" not in view.status
         entering = decision.phase is not resource.phase
         if entering:
@@ -183,16 +196,22 @@ class Tick:
         elif learned or (resource.rendered_with is None and observed.exists):
             # Also a row of before revision 0040, or one that was adopted.
             resource = await self._ports.repository.update(await self._remembering(resource, knobs))
+        if overdue.begins(resource, waiting=why):
+            resource = await self._ports.repository.update(resource.due(resource.updated_at))
         saying = Saying(refusal=refusal, waiting=why, made=made)
         facts = await self._facts.gather(resource, view, saying)
         facts = replace(facts, uninjected=observed.uninjected, enrolment=knobs)
-        facts = facts if lost is None else replace(facts, stall=lost)
+        facts = postponed(facts, view, lost, closed if retried else None)
+        late = await self._overdue.judge(resource, view, facts)
+        facts = late.facts
         unwritten = await self._publisher.publish(view, facts)
         if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
         left = await self._leftovers.drain(resource, view)
-        return waiting.soonest(blocked.again_s(facts), again, unwritten, left, made.again)
+        return waiting.soonest(
+            blocked.again_s(facts), again, unwritten, left, made.again, late.again
+        )
 
     async def _start_over(self, resource: ProvisionedResource) -> float:
         """Take a node out whose substrate was lost; what is or comes in its place goes, too."""
@@ -237,36 +256,25 @@ class Tick:
         return replace(resource, children=children, rendered_with=knobs)
 
     async def _apply(
-        self, resource: ProvisionedResource, view: RecordView, observed: ObservedXR
+        self,
+        resource: ProvisionedResource,
+        view: RecordView,
+        observed: ObservedXR,
+        closed: Why | None,
     ) -> tuple[ProvisionedResource, Why | None]:
-        taken = await self._ensure_provider_config(resource, view)
-        if taken is not None:
-            return resource, taken
-        own = resource.accepted.cloud_credential
-        missing = None if own is None else await self.credentials.hold(view.namespace, own)
+        missing, own = None, resource.accepted.cloud_credential
+        if closed is None:
+            taken = await self.configs.ensure(resource)
+            if taken is not None:
+                return resource, taken
+            missing = None if own is None else await self.credentials.hold(view.namespace, own)
+        going = missing is not None and missing.reason == Reason.BEING_DELETED
+        if going and not observed.exists:
+            return resource, missing
         if not resource.node_expected or observed.node_registered:
             return resource, missing
         if observed.exists:
             await self._bootstrap.renew(resource)
             return resource, missing
-        ensured = await self._bootstrap.ensure(resource, view)
+        ensured = await self._bootstrap.ensure(resource, view, closed=closed)
         return ensured.resource, ensured.waiting or missing
-
-    async def _ensure_provider_config(
-        self, resource: ProvisionedResource, view: RecordView
-    ) -> Why | None:
-        manifest = publishing.provider_config_manifest(resource, view, self._ports.catalog)
-        if manifest is None:
-            return None
-        own = resource.accepted.cloud_credential or ""
-        await self._ports.holds.remember(shared_hold.provider_config(manifest, own))
-        await self._ports.cluster.ensure_provider_config(manifest)
-        holder = await self._ports.cluster.provider_config_holder(manifest)
-        if holder is None or holder == own:
-            return None
-        if holder != SOMEBODY_ELSE:
-            # Perhaps nobody's any more, of a creation that came late; the sweep looks who needs it.
-            await self._ports.holds.remember(shared_hold.provider_config(manifest, holder))
-        name = manifest["metadata"]["name"]
-        message = f"ProviderConfig {name!r} belongs to credential {holder!r}."
-        return Why(reason=Reason.PROVIDER_CONFIG_TAKEN, message=message)

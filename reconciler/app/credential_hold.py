@@ -8,6 +8,7 @@ Source: design §2 "What holds it" 3; kinds.md `CloudCredential`; docs/decisions
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from function.contract import names
 from function.contract.catalog import CloudCredentialSpec
 from function.contract.conditions import Reason
 from reconciler.domain.broker import external_secret, shared_hold
+from reconciler.domain.broker.errors import GoingError
 from reconciler.domain.broker.shared_hold import SharedHold, Use
 from reconciler.domain.broker.verdicts import Why
 from reconciler.ports.broker import BrokerRepository, HoldLedger
@@ -62,7 +64,8 @@ class CredentialHold:
         """Hold what a credential in use is made of, as far as it is there.
 
         Returns:
-            Why nothing brings its Secret; None when something does, or it is there.
+            Why nothing brings its Secret, or why it cannot be held; None when something does, or
+            it is there.
 
         Idempotency: compared before written. A Secret that comes later is held by the sweep.
         """
@@ -78,7 +81,10 @@ class CredentialHold:
             )
             rendered = await self._cluster.render_external_secret(manifest)
             taken = not rendered and await self._cluster.external_secret_taken(manifest)
-        present = await self._cluster.hold_credentials(namespace, name, held=True)
+        try:
+            present = await self._cluster.hold_credentials(namespace, name, held=True)
+        except GoingError as error:
+            return going(error)
         if rendered or present:
             return None
         return _taken(credential, name) if taken else _missing(credential, name)
@@ -149,7 +155,9 @@ class CredentialHold:
         for item in seen.kept:
             spec = self._catalog.credential(item.credential)
             if item.is_secret and (spec is None or _secret(spec) != item.name):
-                await self._cluster.hold_credentials(namespace, item.name, held=True)
+                # What goes is looked at again by the next sweep.
+                with contextlib.suppress(GoingError):
+                    await self._cluster.hold_credentials(namespace, item.name, held=True)
 
     async def _let_go(self, hold: SharedHold) -> None:
         """Let go of what nobody needs.
@@ -187,6 +195,11 @@ class CredentialHold:
             name=config.name,
             needed=needed,
         )
+
+
+def going(error: GoingError) -> Why:
+    """Say that something is waited for until it is gone."""
+    return Why(reason=Reason.BEING_DELETED, message=f"{error}; it is made or held anew then.")
 
 
 def _secret(spec: CloudCredentialSpec) -> str:

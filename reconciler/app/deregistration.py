@@ -230,5 +230,7 @@ async def _last(resource: ProvisionedResource, left: str, attempt: Awaitable[Non
 
 
 def _failure(error: Exception, *, refusal: str, silence: str) -> str:
-    what = refusal if isinstance(error, MeshRefusedError) else silence
+    what = silence
+    if isinstance(error, MeshRefusedError):
+        what = f"{refusal} ({error.rule})" if error.rule else refusal
     return f"{what}; nothing else was touched."

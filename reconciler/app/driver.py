@@ -44,8 +44,8 @@ from reconciler.ports.state import DriverState, Worked
 WORKERS: Final = 16
 """Ticks at once: each waits on Postgres or the API server most of its time."""
 
-WATCHFUL_S: Final = 5.0
-"""How often the evidence is judged and Postgres asked for a person's word: one short query."""
+WATCHFUL: Final = timedelta(seconds=5)
+"""How often evidence is judged, and Postgres asked for a person's word and to take a write."""
 
 THAW_LASTS: Final = timedelta(minutes=10)
 """How long a person's word counts: time to work off what vanished, not a licence."""
@@ -68,12 +68,13 @@ class Driver:
         self._view = view
         self._repository = repository
         self._tick = tick
+        tick.namespaces.leaving = view.leaving
         self._teardown = teardown
         self._project_tick = project_tick
         self.steadiness = view.steadiness
         self.queue = WorkQueue(self._work, workers=WORKERS)
         self.sweep = Sweep(view, repository, cluster_id)
-        self._ticker = Ticker()
+        self.ticker = Ticker()
         self._refused = RefusedRecords(partial(self.queue.add, rank=Rank.ROUTINE))
         self._lost: dict[RecordKey, bool] = {}
         self._turn, self._frozen = 0, False
@@ -95,7 +96,7 @@ class Driver:
     @property
     def sweep_fault(self) -> str | None:
         """What the last sweeps died of, in one line; None when each ended well."""
-        return self._ticker.fault
+        return self.ticker.fault
 
     @property
     def state(self) -> DriverState:
@@ -119,13 +120,10 @@ class Driver:
         self.queue.add(AggregateKey(id=str(resource_id)), rank=Rank.URGENT)
 
     async def sweep_projects(self, *, gently: bool = False) -> int:
-        """Ask for the next Projects in turn, all of them in some sweeps.
+        """Ask for the next Projects in turn, all of them in some sweeps; return how many.
 
         Args:
             gently: Leave most of the time to what changed.
-
-        Returns:
-            How many keys were asked for.
         """
         names = sorted(name for _, name in self._view.projects())
         # What is new or not Ready comes by itself; at the start nothing is known yet.
@@ -162,9 +160,10 @@ class Driver:
             for name, look, interval in (
                 ("sweep_records", partial(self.sweep_records, gently=True), broker_interval),
                 ("sweep_projects", partial(self.sweep_projects, gently=True), fleet_interval),
-                ("watch", self.watch, timedelta(seconds=WATCHFUL_S)),
+                ("watch", self.watch, WATCHFUL),
+                ("write", self._repository.prove_writable, WATCHFUL),
             ):
-                group.create_task(self._ticker.run(name, look, interval))
+                group.create_task(self.ticker.run(name, look, interval))
 
     async def watch(self) -> None:
         """Ask for what is uncounted, judge the evidence, let a person's word count.
@@ -203,6 +202,7 @@ class Driver:
                 return None if gone is None else await self._teardown.part(gone.id)
             case CredentialKey():
                 await self._tick.credentials.settle(key.namespace, key.credential)
+                await self._tick.configs.follow(key.namespace, key.credential)
             case NamespaceKey():
                 await self._tick.namespaces.settle(key.namespace)
         return None

@@ -76,10 +76,11 @@ class _Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class _Attempts:
-    """One call through all of its attempts."""
+    """One call through all of its attempts, and what it was last judged by."""
 
     request: RegistrationRequest
     remote_address: str
+    facts: RegistrationFacts | None = None
     paid: bool = False
 
 
@@ -108,7 +109,7 @@ class Enrolment:
             The node, or why not; a denial had no effect but its line in the audit.
 
         Idempotency: the same token, key and nonce again give the same node a fresh key as
-        long as it never reported. Of the last two keys the one that it reports with counts.
+        long as it never reported. Of all these keys the one that it reports with counts.
         """
         request = registration_body.read(body)
         if isinstance(request, Denial):
@@ -196,13 +197,13 @@ class Enrolment:
             except AllocationLostError:
                 continue
         refused = denial("allocator_contention")
-        await self._audit(_entry(refused, call.request, None, call.remote_address))
+        await self._audit(_entry(refused, call.request, call.facts, call.remote_address))
         return _Outcome(answer=refused)
 
     async def _attempt(self, call: _Attempts) -> _Outcome:
         request = call.request
         async with self._ports.store.registration() as unit:
-            facts = await unit.facts(request)
+            call.facts = facts = await unit.facts(request)
             decision = self._limit(call, registration.judge(request, facts))
             if isinstance(decision, Denial):
                 entry = _entry(decision, request, facts, call.remote_address)
@@ -253,7 +254,7 @@ class Enrolment:
 def _known(stored: NodeCredential) -> KnownNode:
     return KnownNode(
         nsk_digest=stored.nsk_digest,
-        previous_nsk_digest=stored.previous_nsk_digest,
+        other_nsk_digests=stored.other_nsk_digests,
         deregistered=stored.deregistered,
         reported=stored.reported,
     )

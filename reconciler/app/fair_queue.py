@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Hashable
 from enum import IntEnum
-from itertools import product
 from typing import Final, Generic, TypeVar
 
 RUN: Final = 3
@@ -78,7 +77,7 @@ class FairQueue(Generic[K]):
 
     def take(self) -> K | None:
         """Take the next key, which occupies its lane until `done`; None when nothing may begin."""
-        for bound, rank in product((self._share, self._most), self._order()):
+        for bound, rank in self._steps():
             lanes = self._lanes[rank]
             lane = self._next(lanes, bound)
             if lane is None:
@@ -93,6 +92,20 @@ class FairQueue(Generic[K]):
             self._busy[lane] += 1
             return key
         return None
+
+    def _steps(self) -> list[tuple[int, Rank]]:
+        """Return the tries of one turn: how busy a lane may be, and the rank that is looked for.
+
+        A lane that has its share waits for the others, but what is urgent there waits for no
+        sweep of theirs, unless it is the sweep's turn.
+        """
+        order = self._order()
+        steps = [(bound, rank) for bound in (self._share, self._most) for rank in order]
+        if order[-1] is Rank.ROUTINE:
+            urgent = (self._most, Rank.URGENT)
+            steps.remove(urgent)
+            steps.insert(steps.index((self._share, Rank.ROUTINE)), urgent)
+        return steps
 
     def _order(self) -> list[Rank]:
         """Return whose turn it is: each rank before the lower ones, or after them for once."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from reconciler.domain.lease import Pace
@@ -76,6 +76,18 @@ Lead = Callable[[Term], Awaitable[None]]
 """Leads until cancelled."""
 
 
+class Heard(Protocol):
+    """Hears each time that the store tells who leads."""
+
+    def __call__(self, *, by_us: bool) -> None:
+        """Hear whether it is this process."""
+        ...
+
+
+def _unheard(*, by_us: bool) -> None:
+    """Hear nothing."""
+
+
 class Leadership:
     """Has one process at a time lead.
 
@@ -86,6 +98,7 @@ class Leadership:
             what the store has it hold it takes anew.
         pace: How long a lease lasts.
         clock: Seconds that go on while the process stands still.
+        heard: Called each time that the store tells who leads.
     """
 
     def __init__(
@@ -96,7 +109,9 @@ class Leadership:
         holder: str,
         pace: Pace,
         clock: Callable[[], float],
+        heard: Heard = _unheard,
     ) -> None:
+        self._heard = heard
         self._leases = leases
         self._key = key
         self._holder = holder
@@ -126,6 +141,7 @@ class Leadership:
                 _log.warning("lease_unreachable error=%s", error)
                 lease = None
             else:
+                self._heard(by_us=lease is not None)
                 if lease is None:
                     self.standing_by.set()
             if lease is not None:
@@ -169,6 +185,7 @@ class Leadership:
                 pause_s = RETRY_S
             else:
                 term.extend(asked_at + self._pace.held_for.total_seconds())
+                self._heard(by_us=True)
                 pause_s = self._pace.renewed_every.total_seconds()
             if term.left_s() <= 0:
                 _log.warning("lease_ran_out fence=%d", term.lease.fence)

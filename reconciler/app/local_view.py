@@ -44,6 +44,16 @@ class LocalView:
         raw = self.records().get(where) or {}
         return str((raw.get("metadata") or {}).get("resourceVersion") or "")
 
+    def leaving(self, namespace: str) -> list[str]:
+        """Name the records of a namespace that are being deleted."""
+        records = self.records()
+        here = [key for key in records if key[0] == namespace]
+        return [
+            key[1]
+            for key in here
+            if "deletionTimestamp" in (records.get(key) or {}).get("metadata", {})
+        ]
+
     def has_record(self, resource: ProvisionedResource) -> bool:
         """Tell whether a record speaks for it: its own, or a successor to be adopted.
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from reconciler.domain.broker.errors import GoingError, NamespaceNotReadyError
 from reconciler.ports.census import Census
 from reconciler.ports.cluster import ManagementCluster
 
@@ -28,6 +29,8 @@ class NamespaceHold:
     Memory is one entry per namespace that ever had a record.
 
     Attributes:
+        leaving: Names the records of a namespace whose teardown is not over; what is left to do
+            for one takes our rights there, which go with the hold (docs/decisions/0019).
         uncounted: Namespaces that may have other rows than they say. A term that ends forgets
             them; the next one counts each with its Project.
     """
@@ -35,6 +38,7 @@ class NamespaceHold:
     def __init__(self, census: Census, cluster: ManagementCluster) -> None:
         self._census = census
         self._cluster = cluster
+        self.leaving: Callable[[str], Collection[str]] = lambda _namespace: ()
         self.uncounted: set[str] = set()
         self._coming: Counter[str] = Counter()
         self._fresh_until: dict[str, float] = {}
@@ -47,6 +51,7 @@ class NamespaceHold:
         Whatever becomes of the row, hold and count agree with what is stored soon.
 
         Raises:
+            NamespaceNotReadyError: The namespace is being deleted.
             StaleAggregateError: The namespace was written while it was to be held.
 
         Idempotency: one that was held within FRESH_S and not let go since is left alone.
@@ -56,14 +61,27 @@ class NamespaceHold:
             if not self._fresh(namespace):
                 async with self._turns[namespace]:
                     if not self._fresh(namespace):
-                        await self._hold(namespace, await self._expected(namespace))
+                        await self._take(namespace)
             yield
         finally:
             self._coming[namespace] -= 1
             self.uncounted.add(namespace)
 
-    async def settle(self, namespace: str) -> None:
+    async def _take(self, namespace: str) -> None:
+        try:
+            await self._hold(namespace, await self._expected(namespace))
+        except GoingError as error:
+            message = f"metadata.namespace: {error}"
+            raise NamespaceNotReadyError(message) from error
+
+    async def settle(self, namespace: str, *, last: str = "") -> None:
         """Make hold and count agree with what is stored.
+
+        Nothing is let go while a record there is still leaving; it stays uncounted.
+
+        Args:
+            namespace: Which.
+            last: The record that asks, once nothing is left to do for it there.
 
         Raises:
             StaleAggregateError: The namespace was written meanwhile; it stays uncounted.
@@ -74,15 +92,20 @@ class NamespaceHold:
             # First: of a row that is stored while it is counted, one does not know.
             self.uncounted.discard(namespace)
             try:
-                await self._agree(namespace)
+                await self._agree(namespace, last)
             except BaseException:
                 self.uncounted.add(namespace)
                 raise
 
-    async def _agree(self, namespace: str) -> None:
+    async def _agree(self, namespace: str, last: str) -> None:
         count = await self._expected(namespace)
         if count:
-            await self._hold(namespace, count)
+            # One that goes and was never held takes nothing in, and lets nothing more be said.
+            with suppress(GoingError):
+                await self._hold(namespace, count)
+            return
+        if set(self.leaving(namespace)) - {last}:
+            self.uncounted.add(namespace)
             return
         self._fresh_until.pop(namespace, None)
 

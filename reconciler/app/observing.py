@@ -18,7 +18,7 @@ from reconciler.domain.broker.phase import ObservedXR
 from reconciler.domain.broker.record_view import RecordView
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.broker.sameness import Identity, Verdict
-from reconciler.domain.broker.verdicts import Why
+from reconciler.domain.broker.verdicts import StatusFacts, Why
 from reconciler.ports.cluster import KindNotServedError, ManagementCluster, NotAllowedError
 
 
@@ -104,6 +104,30 @@ def unanswered(resource: ProvisionedResource, view: RecordView) -> bool:
     told = stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
     published = view.status.get("accepted") or {}
     return told and published.get("retry", 0) < resource.accepted.retry
+
+
+def postponed(
+    facts: StatusFacts, view: RecordView, lost: Why | None, closed: Why | None
+) -> StatusFacts:
+    """Say of a lost substrate that it is lost, and why an accepted retry is not answered yet.
+
+    Args:
+        facts: The others.
+        view: Its record.
+        lost: What was lost; None for nothing.
+        closed: Why nothing may be given out; None where nothing stands against it, or no retry
+            is unanswered. One that is stays so: what is published of it does not count it.
+    """
+    if lost is None:
+        return facts
+    if closed is None or facts.resource is None:
+        return replace(facts, stall=lost)
+    accepted = facts.resource.accepted
+    told = (view.status.get("accepted") or {}).get("retry", 0)
+    kept = accepted.model_copy(update={"retry": min(told, accepted.retry)})
+    stall = replace(lost, message=f"{lost.message} {closed.message}")
+    resource = replace(facts.resource, accepted=kept)
+    return replace(facts, resource=resource, stall=stall, waiting=closed)
 
 
 _LOST: Final = frozenset({Verdict.OTHER, Verdict.GONE})

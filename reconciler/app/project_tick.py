@@ -116,8 +116,9 @@ class ProjectTick:
             generation=int(metadata.get("generation", 0)),
             now=self._clock.now(),
         )
-        await self._write(raw, rendered)
+        # Before anybody hears that it is ready: our rights in it come with its hold.
         await self._settle(names.project_namespace(project_id))
+        await self._write(raw, rendered)
         return None if ready else NOT_READY_S
 
     async def _write(self, raw: dict[str, Any], rendered: dict[str, Any]) -> None:

@@ -218,7 +218,7 @@ def resolve(
 
 
 def provider_config_manifest(
-    resource: ProvisionedResource, view: RecordView, catalog: Catalog
+    resource: ProvisionedResource, catalog: Catalog
 ) -> dict[str, Any] | None:
     """Return the ProviderConfig an accepted declaration needs, or None when unresolvable."""
     resolved = resolve(resource, catalog)
@@ -228,7 +228,7 @@ def provider_config_manifest(
     own = resource.accepted.cloud_credential or ""
     return provider_config.manifest(
         name=provider_config.name(blueprint, cloud, own),
-        namespace=view.namespace,
+        namespace=resource.key.namespace,
         credential_name=own,
         credential=credential,
         cloud=cloud,

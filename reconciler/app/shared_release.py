@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from function.contract import names
 from reconciler.app import publishing
-from reconciler.app.broker_service import Service
 from reconciler.app.credential_hold import CredentialHold
 from reconciler.domain.broker import provider_config, shared_hold
 from reconciler.domain.broker.resource import ProvisionedResource
@@ -25,12 +24,10 @@ class SharedRelease:
     def __init__(
         self,
         repository: BrokerRepository,
-        service: Service,
         catalog: Catalog,
         credentials: CredentialHold,
     ) -> None:
         self._repository = repository
-        self._service = service
         self._catalog = catalog
         self._credentials = credentials
 
@@ -54,7 +51,6 @@ class SharedRelease:
         if credential is not None and last:
             known = self._known(resource, credential, named)
             await self._credentials.settle(namespace, credential, known=known)
-        await self._service.namespaces.settle(namespace)
 
     def _known(
         self, resource: ProvisionedResource, credential: str, named: str | None

@@ -14,7 +14,14 @@ from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from reconciler.app.keys import AggregateKey, CredentialKey, Key, RecordKey, SiblingsKey
+from reconciler.app.keys import (
+    AggregateKey,
+    CredentialKey,
+    Key,
+    NamespaceKey,
+    RecordKey,
+    SiblingsKey,
+)
 from reconciler.app.local_view import LocalView
 from reconciler.domain.broker import ids
 from reconciler.ports.census import PAGE, Census, Sighting
@@ -83,7 +90,9 @@ class Sweep:
         known: set[RecordKey] = set()
         missing: list[Sighting] = []
         used: set[CredentialKey] = set()
+        namespaces: set[str] = set()
         async for seen in self._sightings():
+            namespaces.add(seen.namespace)
             key = RecordKey(namespace=seen.namespace, name=seen.record)
             if seen.credential is not None:
                 used.add(CredentialKey(namespace=seen.namespace, credential=seen.credential))
@@ -98,13 +107,20 @@ class Sweep:
                 yield AggregateKey(id=str(seen.id), namespace=seen.namespace)
         for key in await self._strangers(known):
             yield key
-        for credential in self.in_turn(used, loose):
-            yield credential
+        shared: list[Key] = [*self.in_turn(used, loose), *self._without_project(namespaces)]
+        for place in shared:
+            yield place
         for each in await self._census.unsettled(self._cluster_id):
             yield SiblingsKey(id=str(each))
         for gone in self._believable(missing, known=len(known)):
             yield gone
         self._forget(known)
+
+    def _without_project(self, namespaces: set[str]) -> list[NamespaceKey]:
+        """Return those that no Project's own look settles."""
+        projects = self._view.projects().values()
+        known = {str((raw.get("status") or {}).get("namespace", "")) for raw in projects}
+        return [NamespaceKey(namespace=each) for each in sorted(namespaces - known)]
 
     async def _sightings(self) -> AsyncIterator[Sighting]:
         after: Sighting | None = None

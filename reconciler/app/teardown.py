@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from function.contract import names
-from function.contract.conditions import Reason
 from function.contract.strategy import Phase
 from reconciler.app import publishing, waiting
 from reconciler.app.broker_service import Service
@@ -73,7 +72,7 @@ class Teardown:
         self._steps = SubstrateSteps(ports.repository, ports.cluster, ports.clock, self._report)
         self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
         credentials = CredentialHold(ports.repository, ports.holds, ports.cluster, ports.catalog)
-        self._shared = SharedRelease(ports.repository, service, ports.catalog, credentials)
+        self._shared = SharedRelease(ports.repository, ports.catalog, credentials)
 
     async def run(self, view: RecordView) -> float | None:
         """Do one step for a record that terminates or is drained.
@@ -89,14 +88,7 @@ class Teardown:
         if resource is None:
             await self._unknown(view)
             return None
-        try:
-            return await self._step(resource, view)
-        except (KindNotServedError, NotAllowedError) as error:
-            stored = await self._ports.repository.get(resource.id)
-            served = isinstance(error, NotAllowedError)
-            reason = Reason.RIGHTS_MISSING if served else Reason.KIND_NOT_SERVED
-            await self._report.publish(stored, view, Why(reason=reason, message=str(error)))
-            return waiting.POLL_MAX_S
+        return await self._step(resource, view)
 
     async def close(self, view: RecordView) -> None:
         """Record a deletion request and revoke the token, and nothing else.
@@ -196,33 +188,42 @@ class Teardown:
             resource = await self._deregistration.revoke(resource, view)
         else:
             resource = await self._deregistration.honour(resource, view)
-        resource, sight = await self._steps.look(resource, view)
-        observed = await self._observe(resource, present=sight.present)
-        decision = next_phase(resource.machine_phase, observed)
-        if decision.phase is not resource.phase:
-            if decision.phase is Phase.DELETED:
-                await self._deregistration.last_try(resource)
+        registered = await self._deregistration.registered(resource)
+        # The node's way out asks nothing of the substrate: what was not looked at is there.
+        unseen = _observed(resource, registered=registered, present=True)
+        decision = next_phase(resource.machine_phase, unseen)
+        if decision.action is Action.DEREGISTER_NODE:
             resource = await self._enter(resource, decision.phase, view)
-        match decision.action:
-            case Action.DEREGISTER_NODE:
-                return await self._deregistration.run(resource, view)
-            case Action.DELETE_SUBSTRATE:
-                return await self._steps.delete(resource, view, sight)
-            case _:
-                return await self._finish(resource, view)
+            return await self._deregistration.run(resource, view)
+        try:
+            return await self._take_down(resource, view, registered=registered)
+        except (KindNotServedError, NotAllowedError) as error:
+            stored = await self._ports.repository.get(resource.id)
+            stored = await self._enter(stored, next_phase(stored.machine_phase, unseen).phase, view)
+            if view is None:
+                raise
+            await self._report.publish(stored, view, waiting.prevented(error))
+            return waiting.POLL_MAX_S
 
-    async def _observe(self, resource: ProvisionedResource, *, present: bool) -> ObservedXR:
-        return ObservedXR(
-            exists=present,
-            ready=False,
-            failed=False,
-            node_registered=await self._deregistration.registered(resource),
-            force_released=resource.force_released_at is not None,
-        )
+    async def _take_down(
+        self, resource: ProvisionedResource, view: RecordView | None, *, registered: bool
+    ) -> float | None:
+        """Do one step below the node, which is out or given up."""
+        resource, sight = await self._steps.look(resource, view)
+        observed = _observed(resource, registered=registered, present=sight.present)
+        decision = next_phase(resource.machine_phase, observed)
+        if decision.phase is Phase.DELETED and resource.phase is not Phase.DELETED:
+            await self._deregistration.last_try(resource)
+        resource = await self._enter(resource, decision.phase, view)
+        if decision.action is Action.DELETE_SUBSTRATE:
+            return await self._steps.delete(resource, view, sight)
+        return await self._finish(resource, view)
 
     async def _enter(
         self, resource: ProvisionedResource, phase: Phase, view: RecordView | None
     ) -> ProvisionedResource:
+        if phase is resource.phase:
+            return resource
         changed = resource.enter(phase, self._now(resource))
         changed = await self._ports.repository.update(
             changed, event=events.on_phase(changed, phase), audit=audit.on_phase(resource, phase)
@@ -238,10 +239,14 @@ class Teardown:
         await self._shared.release(
             resource, named=None if view is None else publishing.provider_config_of(view)
         )
+        namespaces, namespace = self._service.namespaces, resource.key.namespace
         if view is None:
+            await namespaces.settle(namespace)
             return again
         secret = names.token_secret_name(view.name, resource.generation)
         await self._ports.cluster.delete_token_secret(view.namespace, secret, owner=view.uid)
+        # Last of what takes rights in the namespace: they go with its hold.
+        await namespaces.settle(namespace, last=view.name)
         if next_farewell(terminating=view.terminating) is Farewell.AWAIT_FUNCTION:
             await self._report.publish(resource, view, None, absent=True)
             return None
@@ -250,3 +255,13 @@ class Teardown:
 
     def _now(self, resource: ProvisionedResource) -> datetime:
         return max(self._ports.clock.now(), resource.created_at)
+
+
+def _observed(resource: ProvisionedResource, *, registered: bool, present: bool) -> ObservedXR:
+    return ObservedXR(
+        exists=present,
+        ready=False,
+        failed=False,
+        node_registered=registered,
+        force_released=resource.force_released_at is not None,
+    )

@@ -25,6 +25,8 @@ class Ticker:
 
     def __init__(self) -> None:
         self._faults: dict[str, str] = {}
+        self.on_end: Callable[[str], None] = lambda _: None
+        """Called with a look's name once it ended well."""
 
     @property
     def fault(self) -> str | None:
@@ -49,6 +51,7 @@ class Ticker:
             try:
                 await look()
                 self._faults.pop(name, None)
+                self.on_end(name)
             except Exception as error:  # noqa: BLE001 - the next one tries again
                 heed_cancellation(error)
                 self._faults[name] = describe(error)

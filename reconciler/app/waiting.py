@@ -11,6 +11,7 @@ from typing import Final
 from function.contract.conditions import Reason
 from reconciler.domain.broker.release import Fence, Release
 from reconciler.domain.broker.verdicts import Why
+from reconciler.ports.cluster import KindNotServedError, NotAllowedError
 
 POLL_FIRST_S: Final = 0.25
 POLL_MAX_S: Final = 10.0
@@ -59,6 +60,21 @@ def elsewhere(slug: str) -> Why:
         f"Its resource lives on management cluster {slug!r}, whose broker alone takes it down."
     )
     return Why(reason=Reason.LIVES_ELSEWHERE, message=message)
+
+
+def prevented(error: KindNotServedError | NotAllowedError) -> Why:
+    """Say of what is behind a record that nobody can look at it, or may not do what is due.
+
+    Args:
+        error: Which kind, in which group.
+    """
+    if isinstance(error, NotAllowedError):
+        return Why(reason=Reason.RIGHTS_MISSING, message=str(error))
+    message = (
+        f"The substrate's deletion waits: {error}. What cannot be looked at counts as there; "
+        "install its definition again."
+    )
+    return Why(reason=Reason.KIND_NOT_SERVED, message=message)
 
 
 def poll_interval_s(elapsed_s: float) -> float:

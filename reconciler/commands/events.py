@@ -7,10 +7,7 @@ Source: docs/events.md "For operators".
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -147,14 +144,5 @@ def _at_desk(verb: str, work: Callable[[EventDesk], Awaitable[_T]]) -> _T:
 
 
 async def _with_desk(dsn: str, work: Callable[[EventDesk], Awaitable[_T]]) -> _T:
-    async with event_desk.opened(dsn, actor=_actor()) as desk:
+    async with event_desk.opened(dsn, actor=store.actor()) as desk:
         return await work(desk)
-
-
-def _actor() -> str:
-    """Name who runs this, as far as the operating system knows."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"[:200]

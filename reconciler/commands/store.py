@@ -7,7 +7,9 @@ Only `reconciler.main` and modules of this package import it.
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
+import socket
 import sys
 from collections.abc import Coroutine
 from typing import Any, Final, NoReturn, TypeVar
@@ -56,3 +58,12 @@ def run(verb: str, work: Coroutine[Any, Any, _Answer]) -> _Answer:
     except (MigrationError, StoreError, asyncpg.PostgresError, OSError, TimeoutError) as error:
         click.echo(f"broker: cannot {verb}: {describe(error)}", err=True)
         sys.exit(EXIT_FAILED)
+
+
+def actor() -> str:
+    """Name who runs this, as far as the operating system knows."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"[:200]

@@ -1,7 +1,7 @@
-"""The broker's ports: its repository, tokens, nodes, and the management cluster.
+"""The broker's ports: its repository, tokens, nodes.
 
-Belongs here: what `app.broker_*` calls. Not here: the registration path
-(`ports.identity`). Source: seed 000 "Ports", seed 001 "Ports".
+Belongs here: what `app.broker_*` calls. Not here: the registration path (`ports.identity`), the
+management cluster (`ports.cluster`). Source: seed 000 "Ports", seed 001 "Ports".
 """
 
 from __future__ import annotations
@@ -22,17 +22,22 @@ from reconciler.domain.identity.token_life import TokenLife
 from reconciler.ports.census import Census
 
 LOOSE_MAX: Final = 500
-"""Credentials whose loose holds one sweep settles, some calls each; the next sweep has the
-rest."""
+"""Credentials whose loose holds one sweep settles, some calls each; the next has the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedToken:
-    """A freshly minted token; the only value that ever carries its plaintext."""
+class DrawnToken:
+    """The text of a token of one generation; it opens nothing until it is issued."""
 
-    id: ids.BootstrapTokenID
     generation: int
     plaintext: TokenPlaintext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken(DrawnToken):
+    """A freshly minted token; it and its draft alone ever carry its plaintext."""
+
+    id: ids.BootstrapTokenID
     expires_at: datetime
 
 
@@ -81,6 +86,13 @@ class BrokerRepository(Census, Protocol):
         """
         ...
 
+    async def provisioning_for(self, resource_id: ids.ProvisionedResourceID) -> timedelta | None:
+        """Return for how long a substrate has been due, by the store's clock.
+
+        None where none is, and where no row has this id.
+        """
+        ...
+
     async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
         """Return the aggregate of a key whose deletion was not requested, or None."""
         ...
@@ -108,10 +120,10 @@ class BrokerRepository(Census, Protocol):
 
         Writes phase, record, accepted, protected, children, token id, generation, what is known
         of rendering, enrolling and recreating, and updated_at; never `deletion_requested_at`, so a
-        committed deletion request is never lost, and `force_released_at` only once.
+        committed deletion request is never lost, and `force_released_at` only once. Of a
+        `provisioning_since` that is new the store takes its own time.
 
-        Returns:
-            The aggregate with its new version.
+        The answer has the new version.
 
         Raises:
             StaleAggregateError: The row's version is not the one that was read.
@@ -157,8 +169,7 @@ class HoldLedger(Protocol):
         """Mark what is about to be let go, as it was read; count its revision.
 
         Returns:
-            It with the new revision, for `forget`; None when it is gone, or somebody wrote it
-            since it was read.
+            It with the new revision, for `forget`; None when it is gone or was written since.
         """
         ...
 
@@ -192,10 +203,14 @@ class TokenIssuer(Protocol):
     nothing else.
     """
 
+    async def draw(self, resource: ProvisionedResource, *, generation: int) -> DrawnToken:
+        """Draw the text of a token; nothing is stored, so that nobody can register with it."""
+        ...
+
     async def issue(
-        self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
+        self, resource: ProvisionedResource, drawn: DrawnToken, *, ttl: timedelta
     ) -> IssuedToken:
-        """Mint a token for one generation of one resource; stored as a hash.
+        """Let a drawn text register one node of one resource; stored as a hash.
 
         Earlier generations whose window has closed are revoked with it: no renewal opens
         them again for a machine that vanished.
@@ -242,7 +257,15 @@ class TokenIssuer(Protocol):
 
 
 class MeshRefusedError(Exception):
-    """The identity side answered with a refusal; nothing was changed."""
+    """The identity side answered with a refusal; nothing was changed.
+
+    Attributes:
+        rule: The stored field and what it must be, never its value; empty where none is known.
+    """
+
+    def __init__(self, message: str = "", *, rule: str = "") -> None:
+        self.rule = rule
+        super().__init__(message)
 
 
 class NodeDeregistrar(Protocol):
@@ -262,10 +285,7 @@ class NodeDeregistrar(Protocol):
         ...
 
     async def reclaim(self, token: ids.BootstrapTokenID) -> bool:
-        """Take the node of a token's resource out of the mesh if it never reported.
-
-        Returns:
-            Whether this call took one out.
+        """Take the node of a token's resource out if it never reported; tell whether this did.
 
         Idempotency: one that reported stays; one that is out, or never came, is success.
         """

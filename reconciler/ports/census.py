@@ -99,6 +99,14 @@ class Census(Protocol):
         """
         ...
 
+    async def prove_writable(self) -> None:
+        """Go through a write that changes nothing.
+
+        Raises:
+            StoreUnavailableError: The store takes none now.
+        """
+        ...
+
     async def thawed(self, cluster: ids.ManagementClusterID, *, within: timedelta) -> bool:
         """Tell whether a person declared a cluster's state true within that time."""
         ...

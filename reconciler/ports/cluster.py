@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol
 
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
+from reconciler.ports.health import HealthReader
 
 
 class KindNotServedError(Exception):
@@ -63,7 +64,7 @@ Needed = Callable[[], Awaitable[bool]]
 """Asks the rows, as they are now, whether somebody needs what is about to be let go."""
 
 
-class ManagementCluster(Protocol):
+class ManagementCluster(HealthReader, Protocol):
     """Effects on one management cluster, each safe to repeat, and harmless when it comes late.
 
     What several share is let go in two steps: it is marked, `needed` is asked, and it goes only
@@ -71,8 +72,8 @@ class ManagementCluster(Protocol):
     so that one of the two sees the other, however late a step arrives (docs/decisions/0015).
     """
 
-    async def hold_policies_bound(self) -> bool:
-        """Tell whether the admission policies exist with a Deny binding each."""
+    async def hold_policies_problem(self) -> str | None:
+        """Name the first admission policy that is not in force as it must be; None: all are."""
         ...
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
@@ -80,14 +81,14 @@ class ManagementCluster(Protocol):
         ...
 
     async def missing_rights(
-        self, *, api_version: str, kind: str, verbs: Sequence[str]
+        self, *, api_version: str, kind: str, verbs: Sequence[str], namespace: str = ""
     ) -> tuple[str, ...]:
-        """Return which of some verbs the broker lacks on a kind, in every namespace.
+        """Return which of some verbs the broker lacks on a kind, in every namespace or in one.
 
-        A right inside one namespace does not count: it would go with that namespace, in the
-        middle of a teardown. All of them are lacking where the kind is not served.
+        One is asked about only for what the broker's held RoleBinding gives: another right in it
+        would go with it in mid-teardown. All are lacking where the kind is not served.
 
-        What was allowed is believed for a few minutes; what was not is asked again.
+        What was allowed is believed for a few minutes.
         """
         ...
 
@@ -102,6 +103,8 @@ class ManagementCluster(Protocol):
             needed: Asked at zero; without it nobody can come meanwhile.
 
         Raises:
+            GoingError: It is being deleted, and was not held before.
+            NamespaceNotReadyError: It is not held yet, and our rights in it will not last.
             StaleAggregateError: It was written while it was to be held.
         """
         ...
@@ -111,12 +114,11 @@ class ManagementCluster(Protocol):
         ...
 
     async def create_token_secret(
-        self, record: dict[str, Any], *, name: str, token: IssuedToken
-    ) -> None:
-        """Create the immutable Secret of one generation, owned by the record.
+        self, record: dict[str, Any], *, name: str, token: DrawnToken
+    ) -> bool:
+        """Create a generation's immutable Secret; tell whether the one there carries this token.
 
-        Idempotency: create-only; the record's own Secret of that name is left as it is. One
-        that an earlier record of the same name left behind gives way.
+        Idempotency: create-only; the record's own stays, an earlier record's gives way.
         """
         ...
 
@@ -125,23 +127,24 @@ class ManagementCluster(Protocol):
         ...
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
-        """Return which credential holds a ProviderConfig's name; None when it is free.
-
-        Of one that the broker did not make it is SOMEBODY_ELSE.
-        """
+        """Return whose a ProviderConfig is, SOMEBODY_ELSE if it is not held; None: free."""
         ...
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
-        """Create a ProviderConfig. Idempotency: an existing one is left as it is."""
+        """Create a ProviderConfig, or change ours where it differs; another's stays as it is.
+
+        Raises:
+            GoingError: Ours is being deleted.
+            NotAllowedError, StaleAggregateError: Ours may not, or could not, be changed.
+
+        Idempotency: create-only by name; compared before it is written, with its uid.
+        """
         ...
 
     async def delete_provider_config(
         self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
     ) -> None:
-        """Delete a ProviderConfig that the broker made; an absent one is success.
-
-        One that is needed, or changed meanwhile, stays.
-        """
+        """Delete a ProviderConfig of ours unless it is needed, or changed meanwhile."""
         ...
 
     async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
@@ -161,7 +164,7 @@ class ManagementCluster(Protocol):
             Whether the Secret is there.
 
         Raises:
-            StaleAggregateError: It was written while it was to be held.
+            GoingError, StaleAggregateError: As for a namespace.
 
         Idempotency: compared before written, as it was read.
         """
@@ -173,11 +176,9 @@ class ManagementCluster(Protocol):
         One of that name that somebody else made is left as it is.
 
         Returns:
-            Whether one of ours brings the Secret; not where its kind is not served, nor where
-            its name is taken.
+            Whether one of ours brings the Secret; not where its kind is not served, or taken.
 
-        Idempotency: create-only by name; ours is compared before it is written, with its uid
-        as precondition.
+        Idempotency: create-only by name; compared before it is written, with its uid.
         """
         ...
 
@@ -281,8 +282,7 @@ class ManagementCluster(Protocol):
     async def delete_loose_record(self, record: dict[str, Any]) -> None:
         """Delete a record that nothing controls; its teardown follows.
 
-        Idempotency: one that is gone, is another one by now, or was taken over by a composite
-        since it was read, stays as it is.
+        Idempotency: one that is gone, another one, or taken over by a composite stays as it is.
         """
         ...
 

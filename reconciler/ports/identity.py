@@ -77,7 +77,8 @@ class NodeCredential:
 
     Attributes:
         nsk_digest: SHA-256 of its key.
-        previous_nsk_digest: SHA-256 of the key before or beside it; None when there is none.
+        other_nsk_digests: SHA-256 of the keys before or beside it, at most as many as there are
+            readmissions.
         deregistered: Whether it left the mesh.
         reported: Whether it ever made an authenticated call.
     """
@@ -85,7 +86,7 @@ class NodeCredential:
     node_id: ids.NodeID
     nsk_digest: bytes
     deregistered: bool
-    previous_nsk_digest: bytes | None = None
+    other_nsk_digests: tuple[bytes, ...] = ()
     reported: bool = True
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from pydantic import SecretStr
@@ -94,6 +94,10 @@ class TokenMetadata:
     revoked_at: datetime | None
 
 
+REASON_MAX: Final = 512
+"""Longest reason in characters: a sentence and a ticket."""
+
+
 class TokenRevocation(StrEnum):
     """What became of an operator's wish to revoke one token."""
 
@@ -104,8 +108,76 @@ class TokenRevocation(StrEnum):
     """The Project has no such token."""
 
 
+class NodeDeregistration(StrEnum):
+    """What became of an operator's wish to take one node out of the mesh."""
+
+    OUT = "out"
+    GONE = "gone"
+    """It was out before."""
+    ALIVE = "alive"
+    """Its resource is neither Deleted nor given up: a teardown takes it out, in order."""
+    ABSENT = "absent"
+    """The Project has no such node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What an id stands for, in the names that people gave.
+
+    Attributes:
+        kind: ProvisionedResource, Resource, Node or BootstrapToken.
+        provisioned_resource_id: The aggregate that it belongs to, the newest of a Resource.
+        record: Its ProvisioningRecord.
+        xr_group, xr_kind, xr_name: Its composite resource, in `namespace`.
+        resource: Its name in the Composition.
+        blueprint, cloud_credential: None where it was enrolled without.
+        management_cluster: The slug of the cluster it lives on.
+        node_id, mesh_ip: Its live node; None without one.
+    """
+
+    kind: str
+    id: UUID
+    project_id: UUID
+    project: str
+    provisioned_resource_id: UUID
+    namespace: str
+    record: str
+    xr_group: str
+    xr_kind: str
+    xr_name: str
+    resource: str
+    blueprint: str | None
+    cloud_credential: str | None
+    management_cluster: str
+    phase: str
+    node_id: UUID | None
+    mesh_ip: str | None
+
+
 class OperatorStore(Protocol):
-    """What operators read, and the one thing that they change."""
+    """What operators read, and the two things that they change."""
+
+    async def named(self, project: ids.ProjectID, wanted: UUID) -> Named | None:
+        """Return what an id of a Project stands for; None where it stands for nothing there."""
+        ...
+
+    async def deregister(
+        self, project: ids.ProjectID, node: ids.NodeID, *, by: str, reason: str
+    ) -> NodeDeregistration:
+        """Take a node out of the mesh that its resource left behind, audited in the same change.
+
+        Its mesh address is free again after its rest. A node whose resource is alive stays: its
+        machine would be cut off, and its teardown takes it out before the machine goes.
+
+        Args:
+            project: Whose.
+            node: Which.
+            by: The user's name, as the reviewer gave it.
+            reason: Why, one printable line of at most REASON_MAX characters.
+
+        Idempotency: one that is out is told so, and nothing is written.
+        """
+        ...
 
     async def assignment(self, project: ids.ProjectID) -> Assignment | None:
         """Return where a Project lives; None when it was never placed."""

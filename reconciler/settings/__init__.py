@@ -56,6 +56,7 @@ class Settings(EventSettings, RetentionSettings):
     """The checked settings; durations are timedeltas, files exist, URLs are absolute."""
 
     rules: ClassVar[Mapping[str, str]] = {
+        **RetentionSettings.rules,
         "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_ENV": "must be 1 to 32 lower-case letters",
         "PLEXSPHERE_PROVISIONING_BROKER_DOCUMENT_FORM": "must be plexd or seed",
         "PLEXSPHERE_MANAGEMENT_CLUSTER": "must be kebab-case of at most 63 characters",
@@ -88,6 +89,11 @@ class Settings(EventSettings, RetentionSettings):
         default=timedelta(minutes=15),
         alias=f"{_BROKER}REGISTRATION_TIMEOUT",
         description="How long a node may take once its substrate is ready; then its record stalls.",
+    )
+    provisioning_timeout: _Deadline = Field(
+        default=timedelta(minutes=30),
+        alias=f"{_BROKER}PROVISIONING_TIMEOUT",
+        description="How long a substrate may take before its record stalls and says why.",
     )
     deregistration_timeout: _Deadline = Field(
         default=timedelta(minutes=15),
@@ -193,7 +199,7 @@ class Settings(EventSettings, RetentionSettings):
         )
 
     def _combined_faults(self) -> list[str]:
-        faults: list[str] = []
+        faults = super()._combined_faults()
         if urlsplit(self.plexd_download_url).scheme == "http" and not self.plexd_sha256:
             faults.append(
                 f"{_BROKER}PLEXD_SHA256: must be set when PLEXD_DOWNLOAD_URL is plain http"

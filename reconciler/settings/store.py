@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
 
 from reconciler.ports.retention import Remains
-from reconciler.settings import parsing
+from reconciler.settings import parsing, reach
 from reconciler.settings.environment import Environment
 
 _RETENTION: Final = "PLEXSPHERE_RETENTION_"
@@ -29,12 +29,38 @@ _Keep = Annotated[
 
 
 class StoreSettings(Environment):
-    """Where the store is."""
+    """Where the store is, and how it is reached."""
+
+    rules: ClassVar[Mapping[str, str]] = {"PLEXSPHERE_DSN_TLS": "must be verify-full or unverified"}
 
     dsn: Annotated[SecretStr, BeforeValidator(parsing.dsn)] = Field(
         alias="PLEXSPHERE_DSN",
         description="Postgres; all durable state is there. Never shown, it holds a password.",
     )
+    dsn_tls: Literal["verify-full", "unverified"] = Field(
+        default="verify-full",
+        alias="PLEXSPHERE_DSN_TLS",
+        description="What a DSN off this machine must ask for as sslmode; `unverified`: anything, "
+        "so that who is on the way may read tokens' digests and signing keys, and answer.",
+    )
+    default_host: str | None = Field(
+        default=None, alias="PGHOST", description="Where the DSN leads that names no host."
+    )
+    default_sslmode: str | None = Field(
+        default=None, alias="PGSSLMODE", description="The sslmode of a DSN that has none."
+    )
+
+    def _combined_faults(self) -> list[str]:
+        dsn = self.dsn.get_secret_value()
+        if self.dsn_tls == "unverified" or reach.is_private(
+            dsn, host=self.default_host, mode=self.default_sslmode
+        ):
+            return super()._combined_faults()
+        rule = (
+            f"must have sslmode={reach.VERIFIED}, because it names a host that is not this "
+            "machine (PLEXSPHERE_DSN_TLS=unverified takes any)"
+        )
+        return [f"PLEXSPHERE_DSN: {rule}", *super()._combined_faults()]
 
 
 class RetentionSettings(StoreSettings):

@@ -29,7 +29,7 @@ from reconciler.adapters.postgres.retention import PostgresRetention
 from reconciler.app.reachability import Reachability
 from reconciler.app.retention import Retention
 from reconciler.settings import Settings, SettingsError
-from reconciler.wiring.leading import Helm, Leader, leadership, leases
+from reconciler.wiring.leading import Helm, Leader, leadership, leases, make_pulse
 from reconciler.wiring.listening import StartError, listen
 from reconciler.wiring.relaying import REGISTERED, relaying
 
@@ -61,7 +61,7 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         pool = await _open_store(settings)
         stack.push_async_callback(pool.close)
         metrics = registry()
-        helm = Helm(metrics)
+        helm = Helm(metrics, make_pulse(settings))
         bell = Bell(settings.dsn.get_secret_value())
         bell.listen(REGISTERED, helm.registered)
         relay = await stack.enter_async_context(relaying(settings, bell, metrics))
@@ -95,7 +95,7 @@ async def _candidate(
     """Stand for the lease; return once somebody leads."""
     candidacies = leases(settings)
     stack.callback(candidacies.close)
-    candidate = leadership(settings, candidacies)
+    candidate = leadership(settings, candidacies, helm.pulse)
     work = _beside(stack, candidate.run(leader.lead))
     await _first_done(work, helm.steered.wait(), candidate.standing_by.wait())
     return work

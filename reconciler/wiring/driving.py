@@ -113,6 +113,7 @@ def _knobs(settings: Settings) -> Knobs:
         enrolment=settings.enrolment,
         token_ttl=settings.token_ttl,
         registration_timeout=settings.registration_timeout,
+        provisioning_timeout=settings.provisioning_timeout,
     )
 
 

@@ -30,9 +30,10 @@ from reconciler.adapters.postgres.fence import Store
 from reconciler.adapters.postgres.lease import PostgresLeases
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.app import residence
-from reconciler.app.driver import Driver
+from reconciler.app.driver import WATCHFUL, Driver
 from reconciler.app.leadership import Leadership, Term
 from reconciler.app.orphan_sweep import OrphanSweep
+from reconciler.app.pulse import Pulse
 from reconciler.app.reachability import Reachability
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.orphans import Finding
@@ -66,10 +67,12 @@ class Helm:
 
     Attributes:
         metrics: What this process counts, whether it leads or not.
+        pulse: What was last heard of the lease and of the driver.
     """
 
-    def __init__(self, metrics: CollectorRegistry) -> None:
+    def __init__(self, metrics: CollectorRegistry, pulse: Pulse) -> None:
         self.metrics = metrics
+        self.pulse = pulse
         self.driver: Driver | None = None
         self.orphan_sweep: OrphanSweep | None = None
         self.listening = False
@@ -102,8 +105,13 @@ class Helm:
 
     @property
     def fault(self) -> str | None:
-        """What the last sweeps died of; None when each ended well, or none is ours to do."""
-        return None if self.driver is None else self.driver.sweep_fault
+        """Why the cluster is not driven as it should, as far as this process can tell, or None.
+
+        What a leader's looks died of, or that it does not finish any; that nobody leads. Of a
+        leader elsewhere only that there is one.
+        """
+        died = None if self.driver is None else self.driver.sweep_fault
+        return died or self.pulse.fault
 
 
 class Leader:
@@ -158,8 +166,10 @@ class Leader:
                 self._steadiness,
                 term.check,
             )
+            driver.ticker.on_end = self._helm.pulse.finished
             self._helm.driver = driver
             await self._boot(driver)
+        self._helm.pulse.begun()
         self._helm.steered.set()
         slug = self._settings.management_cluster
         orphans = make_orphan_sweep(slug, store, self._cluster, term.check)
@@ -203,7 +213,21 @@ def leases(settings: Settings) -> PostgresLeases:
     return PostgresLeases(settings.dsn.get_secret_value(), answer_within=answer_within)
 
 
-def leadership(settings: Settings, store: PostgresLeases) -> Leadership:
+def make_pulse(settings: Settings) -> Pulse:
+    """Make what hears whether the cluster is driven.
+
+    A leader that is gone is succeeded within the time of its lease; only where that is not
+    possible does the store tell of nobody for so long.
+    """
+    looks = {
+        "sweep_records": settings.broker_interval,
+        "sweep_projects": settings.fleet_interval,
+        "write": WATCHFUL,
+    }
+    return Pulse(_clock, unled=settings.lease_ttl, looks=looks)
+
+
+def leadership(settings: Settings, store: PostgresLeases, pulse: Pulse) -> Leadership:
     """Make this process a candidate for its management cluster.
 
     In a container that starts again, name and number are those of the process before it: the
@@ -215,6 +239,7 @@ def leadership(settings: Settings, store: PostgresLeases) -> Leadership:
         holder=f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(8)}",
         pace=Pace(ttl=settings.lease_ttl),
         clock=_clock,
+        heard=pulse.led,
     )
 
 

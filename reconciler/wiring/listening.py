@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from typing import Final
 
 import asyncpg
 from prometheus_client import generate_latest
@@ -18,7 +19,7 @@ from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http.listener import Address, ListenerError, TLSFiles, listening
 from reconciler.adapters.http.node_app import node_app
 from reconciler.adapters.http.operator_api import OperatorAPI
-from reconciler.adapters.http.operator_app import Probe, operator_app
+from reconciler.adapters.http.operator_app import NotReadyError, Probe, operator_app
 from reconciler.adapters.http.operator_auth import Gate
 from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
@@ -32,6 +33,10 @@ from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.settings import Settings
 from reconciler.wiring.leading import Helm
 from reconciler.wiring.relaying import REGISTERED
+
+BEARERS_AT_ONCE: Final = 100
+"""Requests with a bearer of one address that are being looked at: ten thousand nodes behind one
+address, each every half minute for some milliseconds, are a few."""
 
 _log = logging.getLogger("reconciler.wiring")
 
@@ -61,7 +66,12 @@ async def listen(
         project_budget=_budget(settings.register_rate.per_project),
     )
     enrolment = Enrolment(ports, on_registered=lambda each: bell.ring(REGISTERED, str(each)))
-    nodes = node_app(enrolment, address_budget=_budget(settings.register_rate.per_address))
+    per_address = settings.register_rate.per_address
+    nodes = node_app(
+        enrolment,
+        address_budget=_budget(per_address),
+        bearer_budget=_budget(per_address, at_once=BEARERS_AT_ONCE),
+    )
     gate = Gate(KubernetesReviewer(cluster.client, audience=settings.operator_audience))
     api = OperatorAPI(gate, PostgresOperatorStore(pool))
     operators = operator_app(
@@ -82,8 +92,8 @@ async def listen(
         _log.info("listening listener=%s url=%s", name, url)
 
 
-def _budget(per_second: float) -> TokenBuckets:
-    return TokenBuckets(per_second=per_second, monotonic=time.monotonic)
+def _budget(per_second: float, *, at_once: int = 1) -> TokenBuckets:
+    return TokenBuckets(per_second=per_second, monotonic=time.monotonic, at_once=at_once)
 
 
 def _probes(pool: asyncpg.Pool, helm: Helm, cluster: Cluster) -> Mapping[str, Probe]:
@@ -95,7 +105,7 @@ def _probes(pool: asyncpg.Pool, helm: Helm, cluster: Cluster) -> Mapping[str, Pr
 
     async def reconcile() -> None:
         if helm.fault is not None:
-            raise RuntimeError(helm.fault)
+            raise NotReadyError(helm.fault)
 
     return {
         "postgres": postgres,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from uuid_utils.compat import uuid7
 
 from dev.controlplane import ControlPlane
 from function.contract import names
+from function.contract.conditions import Said
 from function.contract.record import SubstrateReference, XRReference
 from function.contract.secrets import TokenPlaintext
 from reconciler.adapters.kubernetes.cluster import open_client
@@ -36,9 +37,17 @@ from reconciler.ports.cluster import (
     ManagementCluster,
 )
 from tests.e2e.deploy import external_secrets, holding
-from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Answer, Caller, wait_until
+from tests.e2e.deploy.identity import (
+    BREAK_GLASS,
+    MASTERS,
+    RECONCILER,
+    Answer,
+    Caller,
+    wait_until,
+)
 from tests.e2e.deploy.manifests import example
 from tests.e2e.deploy.place import Kind, definition, held
+from tests.e2e.deploy.rights import may
 from tests.fakes.management_cluster import GONE, InMemoryManagementCluster, RecordedEvent
 
 ROOT: Final = Path(__file__).parents[2]
@@ -47,15 +56,93 @@ REALM: Final = (names.BLUEPRINTS_GROUP, "XRealm", "xrealms")
 XR: Final = (names.GROUP, names.XR_KIND, "provisionedresources")
 RECORD: Final = (names.GROUP, names.RECORD_KIND, "provisioningrecords")
 PROVIDER_API: Final = "generic.crossplane.io/v1"
+SAMPLE_SECRET: Final = "cloud-credentials-0123456789abcdef"
 POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
 FOREIGN_FINALIZER: Final = "tests.plexsphere.com/foreign"
 
 _POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
+_POLICY_OBJECTS: Final = f"{_POLICY_ROOT}/validatingadmissionpolicies"
 _BINDINGS: Final = f"{_POLICY_ROOT}/validatingadmissionpolicybindings"
 _PLANE: Final = pytest.StashKey[ControlPlane]()
 _SERVED_TIMEOUT_S: Final = 30.0
 
 Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakening:
+    """One way in which a policy stays under its name and no longer holds everybody.
+
+    Attributes:
+        of_binding: Whether it is done to the binding, or else to the policy.
+        change: What it does to the spec; None deletes the object.
+    """
+
+    of_binding: bool
+    change: Callable[[Object], object] | None = None
+
+    def applied(self, body: Object) -> Object:
+        changed = copy.deepcopy(body)
+        assert self.change is not None
+        self.change(changed["spec"])
+        assert changed != body
+        return changed
+
+
+_SOME: Final = {"matchLabels": {"team": "checkout"}}
+_OTHERS: Final = {"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]}
+_SPARED: Final = {
+    "apiGroups": ["cloud.example.org"],
+    "apiVersions": ["*"],
+    "operations": ["*"],
+    "resources": ["*"],
+}
+_JANE: Final = {"name": "not-jane", "expression": "request.userInfo.username != 'jane'"}
+
+
+def _any(spec: Object) -> None:
+    spec["validations"][0]["expression"] = f"true || ({spec['validations'][0]['expression']})"
+
+
+WEAKENINGS: Final = {
+    "no-binding": Weakening(of_binding=True),
+    "audit-only": Weakening(
+        of_binding=True, change=lambda spec: spec.update(validationActions=["Audit"])
+    ),
+    "bound-to-some-namespaces": Weakening(
+        of_binding=True,
+        change=lambda spec: spec.update(matchResources={"namespaceSelector": _OTHERS}),
+    ),
+    "bound-to-some-objects": Weakening(
+        of_binding=True, change=lambda spec: spec.update(matchResources={"objectSelector": _SOME})
+    ),
+    "bound-but-to-a-kind": Weakening(
+        of_binding=True,
+        change=lambda spec: spec.update(matchResources={"excludeResourceRules": [_SPARED]}),
+    ),
+    "no-policy": Weakening(of_binding=False),
+    "failing-open": Weakening(
+        of_binding=False, change=lambda spec: spec.update(failurePolicy="Ignore")
+    ),
+    "some-namespaces": Weakening(
+        of_binding=False,
+        change=lambda spec: spec["matchConstraints"].update(namespaceSelector=_OTHERS),
+    ),
+    "a-kind-less": Weakening(
+        of_binding=False,
+        change=lambda spec: spec["matchConstraints"].update(
+            excludeResourceRules=[
+                *spec["matchConstraints"].get("excludeResourceRules", []),
+                _SPARED,
+            ]
+        ),
+    ),
+    "somebody-more-exempt": Weakening(
+        of_binding=False, change=lambda spec: spec["matchConditions"].append(_JANE)
+    ),
+    "an-expression-that-is-always-true": Weakening(of_binding=False, change=_any),
+    "a-rule-less": Weakening(of_binding=False, change=lambda spec: spec["validations"].pop()),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +185,10 @@ class ClusterWorld(Protocol):
         """Make a substrate, `terminating` or not, and return its uid."""
         ...
 
+    def say(self, reference: SubstrateReference, kind: str, said: Said) -> None:
+        """Have a substrate say one condition of itself."""
+        ...
+
     def remove(self, reference: SubstrateReference) -> None:
         """Take a substrate away, whatever holds it."""
         ...
@@ -116,7 +207,9 @@ class ClusterWorld(Protocol):
         """Make an XR."""
         ...
 
-    def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
+    def new_provider_config(
+        self, name: str, annotations: Mapping[str, str], *, secret: str | None = None
+    ) -> None:
         """Make a ProviderConfig past the broker."""
         ...
 
@@ -157,8 +250,8 @@ class ClusterWorld(Protocol):
         ...
 
     @contextmanager
-    def unenforced(self, policy: str, *, missing: bool) -> Iterator[None]:
-        """Have a policy's binding audit only, or be missing."""
+    def unenforced(self, policy: str, weakening: Weakening) -> Iterator[None]:
+        """Have a policy or its binding say less, or be missing."""
         ...
 
 
@@ -186,7 +279,16 @@ def provider_config(namespace: str, *, credential: str = "acme", api: str = PROV
         "labels": held(),
         "annotations": {ANNOTATION_CREDENTIAL: credential},
     }
-    return {"apiVersion": api, "kind": "ProviderConfig", "metadata": metadata, "spec": {}}
+    return {
+        "apiVersion": api,
+        "kind": "ProviderConfig",
+        "metadata": metadata,
+        "spec": _credentials(SAMPLE_SECRET),
+    }
+
+
+def _credentials(secret: str) -> Object:
+    return {"credentials": {"secretRef": {"name": secret}}}
 
 
 class MemoryWorld:
@@ -230,6 +332,10 @@ class MemoryWorld:
         self._change(reference, **state)
         return uid
 
+    def say(self, reference: SubstrateReference, kind: str, said: Said) -> None:
+        key = (reference.api_version, reference.kind, reference.name)
+        self.fake.said[key] = {kind: (said.status, said.reason, said.message)}
+
     def remove(self, reference: SubstrateReference) -> None:
         self._change(reference, released=True)
         self.fake.drop(reference)
@@ -254,8 +360,11 @@ class MemoryWorld:
         self.fake.xrs[xr.api_version, xr.kind, xr.name] = (xr.uid, facts)
         return xr
 
-    def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
+    def new_provider_config(
+        self, name: str, annotations: Mapping[str, str], *, secret: str | None = None
+    ) -> None:
         self.fake.provider_configs[self.namespace, name] = annotations.get(ANNOTATION_CREDENTIAL)
+        self.fake.provider_config_secrets[self.namespace, name] = secret
 
     def new_secret(self, name: str) -> None:
         self.fake.credentials.add((self.namespace, name))
@@ -295,10 +404,10 @@ class MemoryWorld:
         return self.fake.events
 
     @contextmanager
-    def unenforced(self, policy: str, *, missing: bool) -> Iterator[None]:
-        self.fake.policies = False
+    def unenforced(self, policy: str, weakening: Weakening) -> Iterator[None]:
+        self.fake.unenforced = policy
         yield
-        self.fake.policies = True
+        self.fake.unenforced = ""
 
     def _change(self, reference: SubstrateReference, **state: Any) -> None:
         key = (reference.api_version, reference.kind, reference.name)
@@ -311,7 +420,7 @@ class RealWorld:
     def __init__(self, gateway: KubernetesGateway, admin: Caller) -> None:
         self.cluster: ManagementCluster = gateway
         self.admin = admin.as_user("tests", MASTERS, BREAK_GLASS)
-        self.namespace = f"contract-{uuid4().hex[:12]}"
+        self.namespace = names.project_namespace(uuid4())
         self.path = f"/api/v1/namespaces/{self.namespace}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         _ok(self.admin.create("/api/v1/namespaces", body))
@@ -338,6 +447,12 @@ class RealWorld:
             owner = controller.model_dump(by_alias=True)
             metadata["ownerReferences"] = [{**owner, "controller": True}]
         return str(self._make(VM, metadata, **state)["metadata"]["uid"])
+
+    def say(self, reference: SubstrateReference, kind: str, said: Said) -> None:
+        words = {"status": said.status, "reason": said.reason, "message": said.message}
+        told = {"type": kind, **words, "lastTransitionTime": "2026-11-21T12:00:00Z"}
+        path = f"{self.all(VM)}/{reference.name}"
+        _ok(self.admin.patch(path, {"status": {"conditions": [told]}}))
 
     def remove(self, reference: SubstrateReference) -> None:
         self._strike(f"{self.all(VM)}/{reference.name}")
@@ -371,8 +486,11 @@ class RealWorld:
         made = self._make(XR, metadata, terminating=terminating)
         return _xr(made["metadata"]["uid"], made["metadata"]["name"])
 
-    def new_provider_config(self, name: str, annotations: Mapping[str, str]) -> None:
+    def new_provider_config(
+        self, name: str, annotations: Mapping[str, str], *, secret: str | None = None
+    ) -> None:
         body = provider_config(self.namespace)
+        body["spec"] = {} if secret is None else _credentials(secret)
         body["metadata"] |= {"name": name, "annotations": dict(annotations)}
         path = f"/apis/{PROVIDER_API}/namespaces/{self.namespace}/providerconfigs"
         _ok(self.admin.create(path, body))
@@ -443,22 +561,31 @@ class RealWorld:
         ]
 
     @contextmanager
-    def unenforced(self, policy: str, *, missing: bool) -> Iterator[None]:
-        path = f"{_BINDINGS}/{policy}"
+    def unenforced(self, policy: str, weakening: Weakening) -> Iterator[None]:
+        root = _BINDINGS if weakening.of_binding else _POLICY_OBJECTS
+        path = f"{root}/{policy}"
         body = self.admin.get(path).body
-        if missing:
+        if weakening.change is None:
             _ok(self.admin.delete(path))
         else:
-            _ok(self.admin.patch(path, {"spec": {"validationActions": ["Audit"]}}))
+            self._replace(path, weakening.applied(body))
         try:
             yield
         finally:
-            if missing:
+            if weakening.change is None:
                 fresh = {key: body["metadata"][key] for key in ("name", "labels")}
-                _ok(self.admin.create(_BINDINGS, {**body, "metadata": fresh}))
+                _ok(self.admin.create(root, {**body, "metadata": fresh}))
             else:
-                actions = body["spec"]["validationActions"]
-                _ok(self.admin.patch(path, {"spec": {"validationActions": actions}}))
+                self._replace(path, body)
+
+    def _replace(self, path: str, body: Object) -> None:
+        """Put a spec in place of another, though the API server writes the status meanwhile."""
+
+        def replaced() -> bool:
+            found = self.admin.get(path).body
+            return self.admin.request("PUT", path, {**found, "spec": body["spec"]}).ok
+
+        wait_until(replaced, timeout_s=_SERVED_TIMEOUT_S, what=f"{path} is replaced")
 
     def clear(self) -> None:
         """Take away what a test left, whatever holds it."""
@@ -509,11 +636,22 @@ async def real_world(plane: ControlPlane) -> AsyncIterator[RealWorld]:
     """Yield a namespace of its own; the gateway runs as the reconciler's account."""
     client = await open_client(reconciler_kubeconfig(plane))
     world = RealWorld(KubernetesGateway(client), Caller(plane.kubeconfig))
+    await world.cluster.hold_namespace(world.namespace, records=0)
+    await_rights(world.admin, world.namespace)
     try:
         yield world
     finally:
         world.clear()
         await client.close()
+
+
+def await_rights(admin: Caller, namespace: str) -> None:
+    """Wait until the broker's RoleBinding in a namespace is in effect."""
+    wait_until(
+        lambda: may(admin, RECONCILER, "get", "/secrets", namespace=namespace),
+        timeout_s=_SERVED_TIMEOUT_S,
+        what=f"the reconciler has its rights in {namespace}",
+    )
 
 
 def reconciler_kubeconfig(plane: ControlPlane) -> Path:
@@ -524,7 +662,9 @@ def reconciler_kubeconfig(plane: ControlPlane) -> Path:
 def furnish(plane: ControlPlane) -> None:
     """Put on a control plane what is ours, and the stand-ins for what is not."""
     holding.apply_kinds(plane)
-    holding.apply_policies(plane, *(name.removeprefix("plexsphere-") for name in POLICIES))
+    holding.apply_policies(
+        plane, "account", *(name.removeprefix("plexsphere-") for name in POLICIES)
+    )
     realm = definition(REALM)
     realm["spec"]["scope"] = "Cluster"
     composite = definition(VM)

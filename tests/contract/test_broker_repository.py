@@ -62,10 +62,9 @@ class TestCreating:
         assert (event.type, event.aggregate_sequence) == (events.EventType.REQUESTED, 1)
         event_id = event.payload.pop("EventID")
         assert event_id != str(resource.id)
-        assert event.payload == {
-            "OccurredAt": "2026-11-21T12:00:00Z",
-            **events.requested(resource).data,
-        }
+        said = {"OccurredAt": "2026-11-21T12:00:00Z", **events.requested(resource).data}
+        # The store adds the names that the ids stand for (`test_producers`).
+        assert {name: event.payload[name] for name in said} == said
 
     async def test_a_live_key_gives_the_existing_one_and_writes_nothing(self, world: World) -> None:
         first = await world.resource()
@@ -440,6 +439,27 @@ class TestUpdating:
         ]
         assert [item.aggregate_sequence for item in stored] == [1, 2, 3]
 
+    async def test_for_how_long_a_substrate_was_due_is_told_by_the_stores_clock(
+        self, world: World
+    ) -> None:
+        resource = await world.resource()
+        assert await world.repository.provisioning_for(resource.id) is None
+
+        # Whatever time the process believes in, the store's own counts, and the first time.
+        long_ago = samples.NOW - timedelta(days=365)
+        due = await world.repository.update(replace(resource.due(long_ago), updated_at=LATER))
+        flapped = due.enter(Phase.PROVISIONING, LATER).enter(Phase.ENROLLING, LATER)
+        again = await world.repository.update(flapped.enter(Phase.PROVISIONING, LATER))
+        took = await world.repository.provisioning_for(resource.id)
+        ready = await world.repository.update(again.enter(Phase.READY, LATER))
+
+        assert again.provisioning_since == due.provisioning_since != long_ago
+        assert took is not None
+        assert timedelta() <= took < timedelta(hours=1)
+        assert ready.provisioning_since is None
+        assert await world.repository.get(resource.id) == ready
+        assert await world.repository.provisioning_for(resource.id) is None
+
     async def test_since_when_a_node_is_waited_for_is_kept(self, world: World) -> None:
         resource = await world.resource()
         assert resource.enrolling_since is None
@@ -510,6 +530,17 @@ class TestUpdating:
         stored = await world.repository.update(replace(requested, phase=Phase.DEPROVISIONING))
 
         assert stored.deletion_requested_at == LATER
+
+    async def test_a_clouds_message_that_cannot_be_stored_is_told_escaped(
+        self, world: World
+    ) -> None:
+        failed = (await world.resource()).enter(Phase.FAILED, samples.NOW)
+        event = events.on_phase(failed, Phase.FAILED, failure="quota\0 exceeded")
+
+        await world.repository.update(failed, event=event)
+
+        _, told = await world.backdoor.events(failed.id)
+        assert told.payload["Reason"] == '"quota\\u0000 exceeded"'
 
 
 class TestDeletionIntent:

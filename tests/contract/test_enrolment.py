@@ -20,6 +20,8 @@ from reconciler.domain.identity.peers import Peers
 from reconciler.ports.broker import IssuedToken
 from reconciler.ports.identity import Registered
 from tests.contract.worlds import World, unknown_token
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.contract
@@ -119,6 +121,7 @@ class TestLostReply:
         first = await _registered(world, resource, token)
 
         second = await _registered(world, resource, token)
+        made(Kind.AGENT_REPLY_LOST)
 
         assert second.node_id == first.node_id
         assert second.mesh == first.mesh
@@ -143,6 +146,24 @@ class TestLostReply:
         assert (refused.status, refused.code) == (401, "nsk_revoked")
         again = [await world.enrolment.authenticate(key, any_node=True) for key in keys]
         assert again == answers
+
+    @pytest.mark.parametrize("arrived", [0, 1, 2])
+    async def test_of_three_answers_at_once_any_may_be_the_one_that_arrived(
+        self, world: World, arrived: int
+    ) -> None:
+        resource = await world.resource()
+        token = await world.token(resource)
+        nodes = await asyncio.gather(*(_registered(world, resource, token) for _ in range(3)))
+        keys = [_bearer(node) for node in nodes]
+
+        first = await world.enrolment.authenticate(keys[arrived], any_node=True)
+
+        assert {node.node_id for node in nodes} == {first}
+        for other in (key for key in keys if key != keys[arrived]):
+            refused = await world.enrolment.authenticate(other, any_node=True)
+            assert isinstance(refused, Denial)
+            assert (refused.status, refused.code) == (401, "nsk_revoked")
+        assert await world.enrolment.authenticate(keys[arrived], any_node=True) == first
 
     async def test_a_bearer_for_another_nodes_path_is_no_report(self, world: World) -> None:
         resource = await world.resource()
@@ -344,6 +365,7 @@ class TestRaces:
                 for item in range(10)
             )
         )
+        made(Kind.TWICE_CREATED)
 
         refused = [item for item in answers if isinstance(item, Denial)]
         assert len(refused) == 9

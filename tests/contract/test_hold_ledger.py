@@ -12,7 +12,7 @@ from reconciler.domain.broker import shared_hold
 from reconciler.domain.broker.errors import AssignmentNotFoundError
 from reconciler.domain.broker.shared_hold import SharedHold
 from reconciler.ports.broker import LOOSE_MAX
-from tests.contract.worlds import World
+from tests.contract.worlds import ELSEWHERE, World, aggregate
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.contract
@@ -170,6 +170,15 @@ async def test_use_in_another_namespace_does_not_count(world: World) -> None:
     await world.holds.remember(replace(SECRET, namespace="other"))
 
     assert await world.holds.list_loose() == [("other", "demo-main")]
+
+
+async def test_use_on_another_management_cluster_does_not_count(world: World) -> None:
+    await world.tenancy.ensure_cluster("elsewhere", "Elsewhere")
+    await world.foreign.create(aggregate(management_cluster_id=ELSEWHERE))
+
+    await world.holds.remember(SECRET)
+
+    assert await world.holds.list_loose() == [(HERE, "demo-main")]
 
 
 async def test_a_sweep_gets_so_many_and_no_more(world: World) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from function.contract import names
 from function.contract.catalog import SecretStoreRef, VaultPath
+from function.contract.conditions import Said
 from function.contract.record import SubstrateReference
 from reconciler.domain.broker import external_secret
 from reconciler.domain.broker.errors import StaleAggregateError
@@ -23,8 +24,10 @@ from tests.contract.cluster_worlds import (
     POLICIES,
     PROVIDER_API,
     REALM,
+    WEAKENINGS,
     ClusterWorld,
     MemoryWorld,
+    Weakening,
     provider_config,
     real_world,
     reference,
@@ -58,17 +61,17 @@ async def world(
 
 class TestPolicies:
     async def test_they_are_bound(self, world: ClusterWorld) -> None:
-        assert await world.cluster.hold_policies_bound()
+        assert await world.cluster.hold_policies_problem() is None
 
     @pytest.mark.parametrize("policy", POLICIES)
-    @pytest.mark.parametrize("missing", [False, True], ids=["audit-only", "missing"])
-    async def test_each_needs_a_binding_that_denies(
-        self, world: ClusterWorld, policy: str, missing: bool
+    @pytest.mark.parametrize("weakening", WEAKENINGS.values(), ids=WEAKENINGS)
+    async def test_each_says_all_that_this_version_needs(
+        self, world: ClusterWorld, policy: str, weakening: Weakening
     ) -> None:
-        with world.unenforced(policy, missing=missing):
-            assert not await world.cluster.hold_policies_bound()
+        with world.unenforced(policy, weakening):
+            assert policy in str(await world.cluster.hold_policies_problem())
 
-        assert await world.cluster.hold_policies_bound()
+        assert await world.cluster.hold_policies_problem() is None
 
 
 class TestDefinitions:
@@ -385,9 +388,8 @@ class TestCredentials:
         self, world: ClusterWorld, name: str, made: bool, ours: bool
     ) -> None:
         manifest = provider_config(world.namespace)
-        manifest["spec"] = {"credentials": {"secretRef": {"name": name}}}
         if made:
-            await world.cluster.ensure_provider_config(manifest)
+            world.new_provider_config(manifest["metadata"]["name"], {}, secret=name)
 
         told = await world.cluster.provider_config_secret(manifest)
 
@@ -511,6 +513,33 @@ class TestSubstrates:
 
         assert found is not None
         assert (found.uid, found.terminating, found.released) == (uid, terminating, False)
+
+    async def test_what_one_says_of_itself_is_read_as_it_stands(self, world: ClusterWorld) -> None:
+        substrate = reference()
+        assert await world.cluster.health(substrate, world.namespace) is None
+        world.compose(substrate)
+        silent = await world.cluster.health(substrate, world.namespace)
+        said = Said(status="False", reason="ReconcileError", message="quota exceeded")
+
+        world.say(substrate, "Synced", said)
+
+        found = await world.cluster.health(substrate, world.namespace)
+        assert silent is not None
+        assert silent.conditions == {}
+        assert found is not None
+        assert found.conditions == {"Synced": said}
+
+    async def test_nobody_reads_what_may_be_a_secret(self, world: ClusterWorld) -> None:
+        secret = SubstrateReference(api_version="v1", kind="Secret", name="user-data")
+
+        assert await world.cluster.health(secret, world.namespace) is None
+
+    @pytest.mark.parametrize("changes", UNSERVED)
+    async def test_of_a_kind_that_is_not_served_nothing_is_said(
+        self, world: ClusterWorld, changes: dict[str, str]
+    ) -> None:
+        with pytest.raises(KindNotServedError):
+            await world.cluster.health(reference().model_copy(update=changes), world.namespace)
 
     async def test_it_is_released_once_and_for_all(self, world: ClusterWorld) -> None:
         substrate = reference()
@@ -694,6 +723,16 @@ class TestRights:
 
         missing = await world.cluster.missing_rights(
             api_version=known.api_version, kind=known.kind, verbs=self.VERBS
+        )
+
+        assert missing == ()
+
+    async def test_in_its_namespace_it_has_its_own_rights(self, world: ClusterWorld) -> None:
+        missing = await world.cluster.missing_rights(
+            api_version=PROVIDER_API,
+            kind="ProviderConfig",
+            verbs=("get", "create", "delete"),
+            namespace=world.namespace,
         )
 
         assert missing == ()

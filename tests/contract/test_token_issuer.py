@@ -24,7 +24,8 @@ pytestmark = pytest.mark.contract
 async def test_a_token_names_its_project_and_is_live(world: World) -> None:
     resource = await world.resource()
 
-    issued = await world.issuer.issue(resource, generation=1, ttl=HOUR)
+    drawn = await world.issuer.draw(resource, generation=1)
+    issued = await world.issuer.issue(resource, drawn, ttl=HOUR)
 
     parts = token_text.parse(issued.plaintext)
     assert parts is not None
@@ -37,7 +38,7 @@ async def test_a_generation_is_issued_once(world: World) -> None:
     resource = await world.resource()
 
     answers = await asyncio.gather(
-        *(world.issuer.issue(resource, generation=1, ttl=HOUR) for _ in range(5)),
+        *(world.token(resource) for _ in range(5)),
         return_exceptions=True,
     )
 
@@ -72,8 +73,9 @@ async def test_an_unknown_resource_gets_none(world: World) -> None:
 async def test_a_ttl_outside_the_window_is_refused(world: World, ttl: timedelta) -> None:
     resource = await world.resource()
 
+    drawn = await world.issuer.draw(resource, generation=1)
     with pytest.raises(InvalidInputError, match="300 s and 24 h"):
-        await world.issuer.issue(resource, generation=1, ttl=ttl)
+        await world.issuer.issue(resource, drawn, ttl=ttl)
 
 
 async def test_a_window_ends(world: World) -> None:
@@ -133,7 +135,8 @@ async def test_a_generation_that_is_not_minted_ends_no_other(world: World) -> No
 
 async def test_extending_never_shortens(world: World) -> None:
     resource = await world.resource()
-    token = await world.issuer.issue(resource, generation=1, ttl=timedelta(hours=10))
+    drawn = await world.issuer.draw(resource, generation=1)
+    token = await world.issuer.issue(resource, drawn, ttl=timedelta(hours=10))
 
     await world.issuer.extend(token.id, ttl=HOUR)
     await world.backdoor.age(token.id, timedelta(hours=9))

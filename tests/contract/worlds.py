@@ -62,12 +62,25 @@ HOUR = timedelta(hours=1)
 ELSEWHERE = ids.management_cluster_id("elsewhere")
 
 
+ENROLMENTS = """
+SELECT at, code, status, remote_address, project_id, bootstrap_token_id, node_id, detail
+FROM plexsphere.enrolment_evidence
+UNION ALL
+SELECT at, code, status, remote_address, project_id, bootstrap_token_id, node_id, detail
+FROM plexsphere.enrolment_audit
+ORDER BY at
+"""
+
+
 class Unlimited:
     """A budget that is always there."""
 
     def take(self, key: str) -> int | None:
         """Let everything pass."""
         return None
+
+    def give_back(self, key: str) -> None:
+        """Count nothing."""
 
 
 class Backdoor(Protocol):
@@ -145,7 +158,8 @@ class World:
 
     async def token(self, resource: ProvisionedResource, generation: int = 1) -> IssuedToken:
         """Issue a token."""
-        return await self.issuer.issue(resource, generation=generation, ttl=HOUR)
+        drawn = await self.issuer.draw(resource, generation=generation)
+        return await self.issuer.issue(resource, drawn, ttl=HOUR)
 
     async def register(
         self, resource: ProvisionedResource, token: IssuedToken, **changes: Any
@@ -254,7 +268,7 @@ class _PostgresBackdoor:
         return [entry for entry in await self._enrolments() if entry.status < 400]
 
     async def _enrolments(self) -> Sequence[DeniedRegistration]:
-        rows = await self._pool.fetch("SELECT * FROM plexsphere.enrolment_audit ORDER BY sequence")
+        rows = await self._pool.fetch(ENROLMENTS)
         return [
             DeniedRegistration(
                 code=row["code"],

@@ -21,7 +21,14 @@ from dev.process import free_port
 from function.contract import names
 from tests.e2e.packaged import PackagedStack
 from tests.e2e.world import Object, condition_of, wait_for
-from tests.render.published import PATCHES, READY, REAL, XRDS
+from tests.render.published import (
+    PATCHES,
+    READY,
+    REAL,
+    REAL_TRANSFORMER,
+    TRANSFORMER,
+    XRDS,
+)
 
 XRD_API: Final = "apiextensions.crossplane.io/v2"
 PREFIX: Final = "xpkg.crossplane.io/crossplane-contrib"
@@ -56,7 +63,11 @@ class BlueprintStack(PackagedStack):
         self.plane.apply(rewritten)
         self.command("install", "configuration", Release().reference(BLUEPRINTS), "--wait=2m")
         steps = [sys.executable, "-m", "tests.e2e.ready_function"]
-        for function, real in ((PATCHES, REAL), (READY, REAL_READY)):
+        for function, real in (
+            (PATCHES, REAL),
+            (READY, REAL_READY),
+            (TRANSFORMER, REAL_TRANSFORMER),
+        ):
             named = os.environ.get(real)
             self._serve_steps(function, [named] if named else steps)
         for name in definitions():

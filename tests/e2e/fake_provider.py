@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
+from dev import chart
+from dev.controlplane import ControlPlane
 from dev.kube import Cluster, RefusedError, refusals
 from tests.e2e.world import CLOUD_API, Object, condition_of
 
@@ -26,6 +30,33 @@ FINALIZER: Final = "finalizer.managedresource.crossplane.io"
 """What every provider on crossplane-runtime sets before it makes anything."""
 
 LOOK_S: Final = 0.2
+
+
+ACCOUNT: Final = "published-providers"
+
+
+@contextlib.contextmanager
+def providers_client(plane: ControlPlane) -> Iterator[Cluster]:
+    """Give a client under an account in Crossplane's namespace, as a provider's Pod has one."""
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": chart.NAMESPACE}
+    rbac = "rbac.authorization.k8s.io"
+    plane.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": ACCOUNT, "namespace": chart.NAMESPACE},
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": ACCOUNT},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [subject],
+        },
+    )
+    kubeconfig = plane.service_account_kubeconfig(chart.NAMESPACE, ACCOUNT)
+    with tempfile.TemporaryDirectory() as cache, Cluster(kubeconfig, Path(cache)) as client:
+        yield client
 
 
 class Providers:
@@ -62,6 +93,8 @@ class Providers:
             self._delete(item, machine)
         elif FINALIZER not in metadata.get("finalizers", []):
             self._set_finalizers(item, [FINALIZER])
+        elif _is_refused(item):
+            self._say_refused(item)
         elif not _is_machine(item):
             self._say_ready(item)
         elif machine is None:
@@ -123,15 +156,36 @@ class Providers:
     def _say_ready(self, item: Object) -> None:
         if condition_of(item, "Ready").get("status") == "True":
             return
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        reasons = {"Synced": "ReconcileSuccess", "Ready": "Available"}
-        conditions = [
-            {"type": kind, "status": "True", "reason": reason, "lastTransitionTime": at}
-            for kind, reason in reasons.items()
-        ]
+        self._say(item, _condition("Synced", "ReconcileSuccess"), _condition("Ready", "Available"))
+
+    def _say_refused(self, item: Object) -> None:
+        """Say what a provider made by Upjet does when the cloud refuses, user data and all."""
+        if condition_of(item, "LastAsyncOperation"):
+            return
+        document = item["spec"]["forProvider"]["userData"]
+        message = (
+            "async create failed: failed to create the resource: [{0 creating EC2 Instance: api "
+            f'error InvalidParameterValue: t9.huge is no type, userData: "{document}" []}}]'
+        )
+        refused = _condition("LastAsyncOperation", "AsyncCreateFailure", status="False")
+        self._say(item, _condition("Synced", "ReconcileSuccess"), {**refused, "message": message})
+
+    def _say(self, item: Object, *conditions: Object) -> None:
         metadata = {"name": item["metadata"]["name"], "namespace": self._namespace}
         told = {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata}
-        self._cluster.apply_status({**told, "status": {"conditions": conditions}})
+        self._cluster.apply_status({**told, "status": {"conditions": list(conditions)}})
+
+
+def _condition(kind: str, reason: str, *, status: str = "True") -> Object:
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"type": kind, "status": status, "reason": reason, "lastTransitionTime": at}
+
+
+def _is_refused(item: Object) -> bool:
+    """Whether its cloud is to refuse it: an instance that says so by a tag."""
+    given = item["spec"]["forProvider"]
+    is_instance = (item["apiVersion"], item["kind"]) == INSTANCE
+    return is_instance and (given.get("tags") or {}).get("demo-create") == "fail"
 
 
 def _is_machine(item: Object) -> bool:

@@ -27,6 +27,7 @@ from tests.e2e.world import (
     PROJECT,
     Node,
     aggregate,
+    may_have_deleted,
     wait_for,
 )
 
@@ -160,7 +161,9 @@ class Life:
         # Break-glass takes the machine whatever its node does: that is what it is for.
         if going and self.cell.way is not Way.BREAK_GLASS:
             assert out, told
-            assert min(fact.at for fact in out) < going[0].at, told
+            gone = min(fact.at for fact in out)
+            assert gone < going[0].at, told
+            assert all(gone < fact.at for fact in told if may_have_deleted(fact)), told
 
     def all_handles(self) -> list[str]:
         """Return `pr-<uuid>` of every incarnation, also of those that came meanwhile."""

@@ -12,14 +12,24 @@ from functools import partial
 from typing import Final
 
 from dev.kube import RefusedError
+from tests.e2e import dropping
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Caller
 from tests.e2e.matrix import LONG_S, Life, Way
 from tests.e2e.world import API, SUBSTRATE_API, let_go_of_namespace, namespace_went, wait_for
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 
 def delete(life: Life) -> None:
-    """Do what the way says, as far as it needs nobody's answer."""
+    """Do what the way says, as far as it needs nobody's answer.
+
+    Before it somebody who may patch objects tries to have the machine dropped, in every phase.
+    """
+    for handle in life.handles:
+        dropping.assert_refused(life.node, handle)
     _FIRST[life.cell.way](life)
+    if life.cell.way in _SIMULATED:
+        made(_SIMULATED[life.cell.way])
 
 
 def finish(life: Life) -> None:
@@ -101,6 +111,16 @@ def _namespace_gone(life: Life) -> None:
     went = partial(namespace_went, life.stack, life.node.namespace)
     wait_for(went, f"{life.cell}: namespace gone", timeout_s=LONG_S)
 
+
+_SIMULATED: Final[Mapping[Way, Kind]] = {
+    Way.BACKGROUND: Kind.DELETE_BACKGROUND,
+    Way.FOREGROUND: Kind.DELETE_FOREGROUND,
+    Way.ORPHAN: Kind.DELETE_ORPHAN,
+    Way.RECORD: Kind.DELETE_RECORD,
+    Way.VANISHED: Kind.STRIP_FINALIZER,
+    Way.BREAK_GLASS: Kind.BREAK_GLASS,
+}
+"""What the simulation calls them."""
 
 _FIRST: Final[Mapping[Way, Callable[[Life], None]]] = {
     Way.BACKGROUND: partial(_xr, propagation="Background"),

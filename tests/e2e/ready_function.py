@@ -17,6 +17,7 @@ from crossplane.function import resource, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 
 from tests.render.patching import INPUT, PatchRunner
+from tests.render.status_transforming import INPUT as STATUS_INPUT
 
 WITHOUT_CONDITIONS: Final = frozenset({"Secret", "ConfigMap"})
 
@@ -27,7 +28,7 @@ class StepsRunner(PatchRunner):
     async def RunFunction(  # noqa: N802 - the protocol's name
         self, request: fnv1.RunFunctionRequest, context: grpc.aio.ServicerContext
     ) -> fnv1.RunFunctionResponse:
-        if resource.struct_to_dict(request.input).get("apiVersion") == INPUT:
+        if resource.struct_to_dict(request.input).get("apiVersion") in (INPUT, STATUS_INPUT):
             return await super().RunFunction(request, context)
         answer = response.to(request)
         for name, desired in answer.desired.resources.items():

@@ -44,6 +44,17 @@ def refused(make_node: MakeNode) -> Iterator[Node]:
         node.until_gone(handle or "pr-none")
 
 
+def test_a_constant_is_not_a_tenants_to_set(stack: Stack, refused: Node) -> None:
+    _publish(stack, "with-constant", constants=[{"name": "namespace", "value": "machines"}])
+    refused.blueprint = "with-constant"
+    refused.parameters = {"region": "nbg1", "namespace": "kube-system"}
+
+    refused.apply()
+
+    _refused(refused, "InvalidParameters", "spec.parameters.namespace: is a constant")
+    assert refused.record() is None
+
+
 @pytest.mark.parametrize(
     ("parameters", "field"),
     [
@@ -78,6 +89,49 @@ def test_mending_a_parameter_lets_it_go_on(make_node: MakeNode) -> None:
     handle = node.until_ready()
     node.delete(propagation="Background")
     node.until_gone(handle)
+
+
+def test_a_blueprint_made_again_with_another_default_changes_no_machine(
+    stack: Stack, make_node: MakeNode
+) -> None:
+    _publish(stack, "made-again")
+    node = make_node(blueprint="made-again")
+    node.apply()
+    handle = node.until_ready()
+    before = (node.substrate(handle) or {})["spec"]["parameters"]
+    assert before == {"region": "nbg1", "instanceType": "standard-2", "diskSizeGb": 40}
+
+    stack.plane.cluster.delete(API, "BlueprintVersion", "made-again")
+    _publish(stack, "made-again", parameters=_with_default("instanceType", "standard-8"))
+    node.labels = {"seen": "yes"}
+    node.apply()
+
+    wait_for(
+        lambda: (node.substrate(handle) or {})["spec"].get("cloudTags", {}).get("seen"),
+        "a run that read the blueprint that was made again",
+        explain=node.explain,
+    )
+    assert (node.substrate(handle) or {})["spec"]["parameters"] == before
+    node.parameters = {"region": "nbg1", "diskSizeGb": 80}
+    node.apply()
+    told = wait_for(
+        lambda: _matching(condition_of(node.xr(), "Admitted"), "Immutable"),
+        "the edit refused",
+        explain=node.explain,
+    )
+    assert told["message"].startswith("spec.parameters.diskSizeGb: is fixed")
+    assert (node.substrate(handle) or {})["spec"]["parameters"] == before
+    node.assert_created_once(handle)
+    node.delete(propagation="Background")
+    node.until_gone(handle)
+
+
+def _with_default(name: str, default: str) -> list[dict[str, Any]]:
+    return [
+        {"name": "region", "type": "string", "required": True},
+        {"name": name, "type": "string", "default": default},
+        {"name": "diskSizeGb", "type": "integer", "default": 40},
+    ]
 
 
 def test_an_unknown_blueprint_is_waited_for(stack: Stack, refused: Node) -> None:
@@ -206,3 +260,64 @@ def _credential(stack: Stack, *, projects: list[str]) -> None:
     stack.plane.apply(
         {"apiVersion": API, "kind": "CloudCredential", "metadata": metadata, "spec": spec}
     )
+
+
+DECOY = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+@pytest.mark.parametrize("resource", ["substrate", "record"])
+def test_a_decoy_under_a_name_of_ours_is_neither_taken_nor_deleted(
+    stack: Stack, make_node: MakeNode, resource: str
+) -> None:
+    node = make_node()
+    decoy: dict[str, Any] = {**DECOY, "metadata": _decoy(node, resource)}
+    xr = {
+        "apiVersion": API,
+        "kind": "ProvisionedResource",
+        "metadata": {"name": node.name, "namespace": node.namespace},
+        "spec": {
+            "blueprintRef": {"name": node.blueprint},
+            "cloudCredentialRef": {"name": node.credential},
+            "parameters": node.parameters,
+            "crossplane": {
+                "compositionRef": {"name": node.composition},
+                "resourceRefs": [{**DECOY, "name": decoy["metadata"]["name"]}],
+            },
+        },
+    }
+    stack.plane.apply(decoy)
+    stack.plane.apply(xr)
+
+    said = wait_for(
+        lambda: _matching(condition_of(node.xr(), "Admitted"), "NotComposedHere"),
+        "Admitted=False/NotComposedHere",
+        timeout_s=45.0,
+        explain=node.explain,
+    )
+    assert f"observed resource '{resource}'" in said["message"]
+    assert condition_of(node.xr(), "Synced").get("status") == "False"
+    found = node.cluster.get("v1", "ConfigMap", decoy["metadata"]["name"], node.namespace)
+    assert found is not None
+    assert "deletionTimestamp" not in found["metadata"]
+    assert "labels" not in found["metadata"]
+    assert node.record() is None
+    # It goes, and so does what it was in the way of.
+    node.cluster.delete("v1", "ConfigMap", decoy["metadata"]["name"], node.namespace)
+    handle = node.until_ready()
+    assert [one["name"] for one in _substrates(node)] == [handle]
+    node.delete(propagation="Background")
+    node.until_gone(handle)
+
+
+def _decoy(node: Node, resource: str) -> dict[str, Any]:
+    annotations = {"crossplane.io/composition-resource-name": resource}
+    return {
+        "name": f"{node.name}-decoy",
+        "namespace": node.namespace,
+        "annotations": annotations,
+    }
+
+
+def _substrates(node: Node) -> list[dict[str, Any]]:
+    record = node.record()
+    return [] if record is None else list(record["spec"]["substrate"])

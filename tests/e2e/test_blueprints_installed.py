@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from dev.stack import ROOT
 from tests.e2e.blueprint_stack import BlueprintStack, definitions, dependencies
 from tests.e2e.enrol_pool import deletion, held
 from tests.e2e.enrol_world import LONG
-from tests.e2e.fake_provider import INSTANCE, OBJECT, RELEASE, Providers
+from tests.e2e.fake_provider import INSTANCE, OBJECT, RELEASE, Providers, providers_client
 from tests.e2e.packaged import PACKAGE_API
 from tests.e2e.world import PROJECT, SUBSTRATE_API, Node, Object, condition_of, wait_for
 from tests.render.published import EXAMPLES
@@ -36,12 +36,14 @@ class Published(Node):
 
     slug: str = ""
     kind: str = ""
+    further: Object = field(default_factory=dict)
 
     def apply(self) -> Published:
         text = (EXAMPLES / self.slug / "resource.yaml").read_text(encoding="utf-8")
         manifest: Object = yaml.safe_load(text)
         manifest["metadata"]["name"] = self.name
         manifest["spec"]["labels"] |= self.labels
+        manifest["spec"]["parameters"] |= self.further
         self.cluster.apply(manifest)
         return self
 
@@ -75,7 +77,7 @@ def stack() -> Iterator[BlueprintStack]:
             *sorted(EXAMPLES.glob("*/blueprint.yaml")),
         )
         wait_for(lambda: cluster.get("v1", "Namespace", PROJECT), "the namespace")
-        with Providers(cluster, PROJECT).running():
+        with providers_client(running.plane) as client, Providers(client, PROJECT).running():
             yield running
 
 
@@ -204,3 +206,66 @@ def test_a_chart_gets_the_token_by_a_secret_alone_and_loses_it_first(stack: Blue
     node.until_gone(handle)
     node.assert_aggregate_deleted(handle)
     assert _below(node, handle) == []
+
+
+def test_what_its_provider_refuses_for_good_fails_and_tells_no_user_data(
+    stack: BlueprintStack,
+) -> None:
+    labels = {"demo-create": "fail"}
+    slug = "aws-ec2-instance"
+    node = Published(stack, "refused", slug=slug, kind=KINDS[slug], labels=labels).apply()
+    wait_for(lambda: node.phase() == "Failed", "it failed", explain=node.explain)
+    wait_for(
+        lambda: condition_of(node.xr(), "ProvisioningFailed").get("reason") == "Refused",
+        "its XR says why",
+        explain=node.explain,
+    )
+
+    failed = condition_of(node.xr(), "ProvisioningFailed")
+    assert failed["status"] == "True"
+    assert failed["message"].startswith("api error InvalidParameterValue: t9.huge is no type")
+    for told in (node.xr(), node.record()):
+        assert "cloud-config" not in str(told)
+        assert "plexd up" not in str(told)
+    handle = node.handle()
+    node.delete(propagation="Background")
+    node.until_gone(handle)
+
+
+@pytest.mark.parametrize(
+    ("slug", "name", "value"),
+    [
+        ("kubernetes-daemonset", "namespace", "kube-system"),
+        ("kubernetes-helm", "namespace", "kube-system"),
+        ("kubernetes-helm", "chartRepository", "https://charts.evil.example"),
+    ],
+)
+def test_a_tenant_chooses_neither_namespace_nor_chart(
+    stack: BlueprintStack, slug: str, name: str, value: str
+) -> None:
+    node = Published(stack, f"chooses-{slug}-{name}".lower(), slug=slug, further={name: value})
+
+    node.apply()
+
+    told = wait_for(
+        lambda: _refused(condition_of(node.xr(), "Admitted")), "refused", explain=node.explain
+    )
+    assert told["message"].startswith(f"spec.parameters.{name}: is a constant")
+    assert node.record() is None
+    node.delete(propagation="Background")
+
+
+def _refused(condition: Object) -> Object | None:
+    return condition if condition.get("reason") == "InvalidParameters" else None
+
+
+def test_no_blueprint_goes_into_a_namespace_of_kubernetes(stack: BlueprintStack) -> None:
+    for kind in ("XKubernetesDaemonSet", "XKubernetesHelm", "XGenericVM"):
+        body = {
+            "apiVersion": SUBSTRATE_API,
+            "kind": kind,
+            "metadata": {"name": "direct", "namespace": PROJECT},
+            "spec": {"parameters": {"namespace": "kube-system"}},
+        }
+        with pytest.raises(RefusedError, match="must be a namespace of its own"):
+            stack.plane.apply(body)

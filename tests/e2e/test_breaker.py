@@ -8,6 +8,8 @@ import pytest
 
 from tests.e2e.conftest import MakeNode
 from tests.e2e.world import API, OPEN_S, Node, condition_of, is_cut_off, wait_for
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -22,6 +24,7 @@ def test_fault_22_a_node_comes_and_leaves_in_order_though_its_breaker_is_open(
     wait_for(node.record, "its record")
     _change_it_often(node)
     wait_for(lambda: is_cut_off(node.xr()), "an open breaker", explain=node.explain)
+    made(Kind.BREAKER)
     assert condition_of(node.xr(), "Ready").get("status") != "True"
 
     handle = node.until_ready(timeout_s=OPEN_S)

@@ -20,6 +20,7 @@ from dev.process import Child
 from dev.stack import Stack
 from function.contract.strategy import Phase
 from tests.e2e import matrix_ways
+from tests.e2e.at_once import AT_ONCE
 from tests.e2e.conftest import LONG
 from tests.e2e.matrix import Cell, Crash, Life, Way, make_projects
 from tests.e2e.standby import leads, standby
@@ -39,10 +40,6 @@ CELLS: Final = [
     or cell.crash
     is CRASHES[(list(Way).index(cell.way) + list(Phase).index(cell.phase)) % len(CRASHES)]
 ]
-
-AT_ONCE: Final = 16
-"""Lives of a wave. Each costs an XR more of its breaker's hundred tokens the slower all go: of
-24 at once one came to more than a hundred, and Crossplane let go of it for minutes."""
 
 Outcomes = dict[Cell, BaseException | None]
 

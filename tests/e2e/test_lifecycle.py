@@ -1,9 +1,13 @@
-"""From Git to Ready and back by every way that somebody can delete something."""
+"""From Git to Ready and back behind pipelines that take their time, by every way to delete.
+
+What a prompt pipeline does under each way is told by the deletion matrix. All lives of this file
+run beside one another, because they mostly wait; a test is what one of them came to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
@@ -11,42 +15,47 @@ import pytest
 
 from dev.stack import Stack
 from tests.e2e.at_once import Case, Outcome, at_once
-from tests.e2e.conftest import DELAYS, PIPELINES, MakeNode, delayed
-from tests.e2e.world import CLOUD_API, Node, condition_of, wait_for
+from tests.e2e.conftest import DELAYS, TAKEN, delayed
+from tests.e2e.world import condition_of, wait_for
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-REPLACED_S: Final = 150.0
-"""Two lives in a row on a loaded machine."""
+LIFE_S: Final = 150.0
+"""Two lives in a row, beside a dozen others."""
 
 PROPAGATIONS: Final = ("Background", "Foreground")
 DELETED: Final = [
-    Case(pipeline=pipeline, registered=registered, way=way)
-    for pipeline, registered, way in product(PIPELINES, (True, False), PROPAGATIONS)
+    Case(pipeline=delayed(delay_s), registered=registered, way=way)
+    for delay_s, registered, way in product(TAKEN, (True, False), PROPAGATIONS)
 ]
 ORPHANED: Final = [
-    Case(pipeline=pipeline, registered=registered, way="Orphan")
-    for pipeline, registered in product(PIPELINES, (True, False))
+    Case(pipeline=delayed(delay_s), registered=registered, way="Orphan")
+    for delay_s, registered in product(TAKEN, (True, False))
 ]
 BY_HAND: Final = [
-    Case(pipeline=pipeline, registered=registered, way="by-hand")
-    for pipeline, registered in product([PIPELINES[0], *map(delayed, DELAYS)], (True, False))
+    Case(pipeline=delayed(delay_s), registered=registered, way="by-hand")
+    for delay_s, registered in product(DELAYS, (True, False))
 ]
 EARLY: Final = [Case(pipeline=delayed(max(DELAYS)), way=way) for way in (*PROPAGATIONS, "by-hand")]
-KILLED: Final = [
-    Case(registered=registered, way=way) for registered, way in product((True, False), PROPAGATIONS)
-]
+ADOPTED: Final = Case(way="Orphan")
 
 
-@pytest.fixture(scope="module")
-def deleted(stack: Stack) -> Iterator[Outcome]:
-    with at_once(DELETED, partial(_delete, stack)) as outcome:
-        yield outcome
+@dataclass(frozen=True)
+class Life:
+    """One case of one scenario."""
+
+    deed: Callable[[Stack, Case], None]
+    case: Case
+
+
+Lives = Outcome[Life]
 
 
 def _delete(stack: Stack, case: Case) -> None:
     node = case.node(stack, "deleted")
-    handle = case.settled(node)
+    handle = case.settled(node, timeout_s=LIFE_S)
 
     node.delete(propagation=case.way)
 
@@ -57,19 +66,13 @@ def _delete(stack: Stack, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", DELETED, ids=str)
-def test_deleting_the_xr_takes_the_node_out_first(deleted: Outcome, case: Case) -> None:
-    deleted(case)
-
-
-@pytest.fixture(scope="module")
-def orphaned(stack: Stack) -> Iterator[Outcome]:
-    with at_once(ORPHANED, partial(_orphan, stack)) as outcome:
-        yield outcome
+def test_deleting_the_xr_takes_the_node_out_first(lives: Lives, case: Case) -> None:
+    lives(Life(_delete, case))
 
 
 def _orphan(stack: Stack, case: Case) -> None:
     node = case.node(stack, "orphaned")
-    handle = case.settled(node)
+    handle = case.settled(node, timeout_s=LIFE_S)
     machine = node.machine(handle)
     node.until_still()
 
@@ -91,21 +94,13 @@ def _orphan(stack: Stack, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", ORPHANED, ids=str)
-def test_an_orphaned_record_keeps_everything_until_it_is_deleted(
-    orphaned: Outcome, case: Case
-) -> None:
-    orphaned(case)
-
-
-@pytest.fixture(scope="module")
-def replaced(stack: Stack) -> Iterator[Outcome]:
-    with at_once(BY_HAND, partial(_delete_record, stack)) as outcome:
-        yield outcome
+def test_an_orphaned_record_keeps_everything_until_it_is_deleted(lives: Lives, case: Case) -> None:
+    lives(Life(_orphan, case))
 
 
 def _delete_record(stack: Stack, case: Case) -> None:
     node = case.node(stack, "replaced")
-    handle = case.settled(node)
+    handle = case.settled(node, timeout_s=LIFE_S)
     # A second life of a pipeline that is not slow would open the XR's breaker.
     if case.pipeline != delayed(max(DELAYS)):
         node.until_earned()
@@ -119,7 +114,7 @@ def _delete_record(stack: Stack, case: Case) -> None:
         "a new record",
         explain=node.explain,
     )
-    fresh = case.settled(node, timeout_s=REPLACED_S)
+    fresh = case.settled(node, timeout_s=LIFE_S)
 
     assert fresh != handle
     node.assert_ordered(handle, registered=case.registered)
@@ -131,26 +126,21 @@ def _delete_record(stack: Stack, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", BY_HAND, ids=str)
-def test_a_record_deleted_by_hand_is_replaced(replaced: Outcome, case: Case) -> None:
-    replaced(case)
-
-
-@pytest.fixture(scope="module")
-def early(stack: Stack) -> Iterator[Outcome]:
-    with at_once(EARLY, partial(_delete_early, stack)) as outcome:
-        yield outcome
+def test_a_record_deleted_by_hand_is_replaced(lives: Lives, case: Case) -> None:
+    lives(Life(_delete_record, case))
 
 
 def _delete_early(stack: Stack, case: Case) -> None:
     node = case.node(stack, "early")
     handle = wait_for(node.handle, "acceptance", explain=node.explain)
+    made(Kind.SLOW_PIPELINE)
 
     if case.way == "by-hand":
         node.delete_record()
         wait_for(
             lambda: node.handle() not in ("", handle),
             "a new id",
-            timeout_s=REPLACED_S,
+            timeout_s=LIFE_S,
             explain=node.explain,
         )
         node.delete(propagation="Background")
@@ -168,19 +158,19 @@ def _delete_early(stack: Stack, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", EARLY, ids=str)
-def test_a_deletion_that_meets_the_creating_run_leaves_nothing(early: Outcome, case: Case) -> None:
-    early(case)
+def test_a_deletion_that_meets_the_creating_run_leaves_nothing(lives: Lives, case: Case) -> None:
+    lives(Life(_delete_early, case))
 
 
-def test_an_xr_applied_again_adopts_what_its_orphaning_left(make_node: MakeNode) -> None:
-    node = make_node().apply()
-    handle = node.until_ready()
+def _adopt(stack: Stack, case: Case) -> None:
+    node = case.node(stack, "adopted")
+    handle = case.settled(node, timeout_s=LIFE_S)
     machine = node.machine(handle)
     record = node.record()
     assert machine is not None
     assert record is not None
     node.until_still()
-    node.delete(propagation="Orphan")
+    node.delete(propagation=case.way)
     wait_for(lambda: condition_of(node.record(), "Orphaned").get("status") == "True", "Orphaned")
     wait_for(lambda: node.xr() is None, "the XR gone")
 
@@ -204,38 +194,22 @@ def test_an_xr_applied_again_adopts_what_its_orphaning_left(make_node: MakeNode)
     node.assert_ordered(handle, registered=True)
 
 
-Hanging = dict[Case, tuple[Node, str]]
+def test_an_xr_applied_again_adopts_what_its_orphaning_left(lives: Lives) -> None:
+    lives(Life(_adopt, ADOPTED))
+
+
+SCENARIOS: Final = {
+    _delete: DELETED,
+    _orphan: ORPHANED,
+    _delete_record: BY_HAND,
+    _delete_early: EARLY,
+    _adopt: [ADOPTED],
+}
 
 
 @pytest.fixture(scope="module")
-def hanging(stack: Stack) -> Hanging:
-    """All cases in the middle of their teardown when the reconciler is killed, and begun again."""
-    nodes = {case: case.node(stack, "killed", labels={"demo-delete": "hang"}) for case in KILLED}
-    found = {case: (node, case.settled(node)) for case, node in nodes.items()}
-    for case, (node, _) in found.items():
-        node.delete(propagation=case.way)
-    for node, _ in found.values():
-        wait_for(partial(_is_deprovisioning, node), "Deprovisioning")
-
-    stack.kill_reconciler()
-    for node, handle in found.values():
-        lifted = {"cloud.demo.plexsphere.com/delete": "lifted"}
-        metadata = {"name": handle, "namespace": node.namespace, "annotations": lifted}
-        node.cluster.apply({"apiVersion": CLOUD_API, "kind": "Machine", "metadata": metadata})
-    stack.start_reconciler()
-    return found
-
-
-def _is_deprovisioning(node: Node) -> bool:
-    return node.phase() == "Deprovisioning"
-
-
-@pytest.mark.parametrize("case", KILLED, ids=str)
-def test_a_reconciler_killed_in_the_middle_of_teardown_finishes_it(
-    hanging: Hanging, case: Case
-) -> None:
-    node, handle = hanging[case]
-
-    node.until_gone(handle)
-    node.assert_ordered(handle, registered=case.registered)
-    node.assert_nothing_left(handle)
+def lives(stack: Stack) -> Iterator[Lives]:
+    """Every life of every scenario."""
+    chosen = [Life(deed, case) for deed, cases in SCENARIOS.items() for case in cases]
+    with at_once(chosen, lambda life: life.deed(stack, life.case)) as outcome:
+        yield outcome

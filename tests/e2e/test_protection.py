@@ -1,13 +1,16 @@
 """What is refused while a node is alive, what a namespace's deletion does, and what would
-happen without the policies."""
+happen without the policies.
+
+Each refusal by itself is shown by `tests/e2e/deploy`; here are those that a living node leans on,
+on what Crossplane made.
+"""
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 import uuid
 from collections.abc import Iterator, Mapping
 from itertools import product
-from pathlib import Path
 
 import pytest
 from kubernetes.client.exceptions import ApiException
@@ -15,8 +18,9 @@ from kubernetes.client.exceptions import ApiException
 from dev import facts
 from dev.kube import Cluster, RefusedError
 from dev.stack import ROOT, Stack
+from tests.e2e import dropping
 from tests.e2e.at_once import Case, Outcome, at_once
-from tests.e2e.conftest import PIPELINES
+from tests.e2e.conftest import PIPELINES, MakeNode
 from tests.e2e.world import (
     API,
     CLOUD_API,
@@ -26,6 +30,8 @@ from tests.e2e.world import (
     namespace_went,
     wait_for,
 )
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -40,71 +46,6 @@ HELD_DEFINITIONS = [
     (CRD_API, "CustomResourceDefinition", "blueprintversions.provisioning.plexsphere.com"),
     (CRD_API, "CustomResourceDefinition", "machines.cloud.demo.plexsphere.com"),
 ]
-
-
-def _delete_all(cluster: Cluster, api: str, kind: str, namespace: str) -> None:
-    cluster.resource(api, kind).delete(
-        namespace=namespace, label_selector="crossplane.io/composite"
-    )
-
-
-CASES = [
-    Case(pipeline=pipeline, registered=registered)
-    for pipeline, registered in product(PIPELINES, (True, False))
-]
-
-
-@pytest.fixture(scope="module")
-def all_settled(stack: Stack) -> Iterator[dict[Case, Node]]:
-    """A node of each case, as far as it goes."""
-    nodes = {case: case.node(stack, "protected") for case in CASES}
-    handles = {case: case.settled(node) for case, node in nodes.items()}
-    yield nodes
-    for node in nodes.values():
-        node.delete(propagation="Background")
-    for case, node in nodes.items():
-        node.until_gone(handles[case])
-
-
-@pytest.fixture(params=CASES, ids=str)
-def settled(request: pytest.FixtureRequest, all_settled: dict[Case, Node]) -> Node:
-    return all_settled[request.param]
-
-
-@pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
-@pytest.mark.parametrize(("api", "kind"), [(SUBSTRATE_API, "XGenericVM"), (CLOUD_API, "Machine")])
-def test_the_substrate_and_what_is_below_it_cannot_be_deleted_directly(
-    settled: Node, api: str, kind: str, propagation: str
-) -> None:
-    handle = settled.handle()
-
-    with pytest.raises(RefusedError) as refused:
-        settled.cluster.delete(api, kind, handle, settled.namespace, propagation=propagation)
-
-    assert refused.value.status == 403
-    assert "ProvisionedResource" in str(refused.value)
-    assert settled.machine(handle) is not None
-
-
-@pytest.mark.parametrize(("api", "kind"), [(SUBSTRATE_API, "XGenericVM"), (CLOUD_API, "Machine")])
-def test_nor_by_collection(settled: Node, api: str, kind: str) -> None:
-    handle = settled.handle()
-
-    with pytest.raises(ApiException, match="Forbidden"):
-        _delete_all(settled.cluster, api, kind, settled.namespace)
-
-    found = settled.cluster.get(api, kind, handle, settled.namespace)
-    assert found is not None
-    assert "deletionTimestamp" not in found["metadata"]
-
-
-@pytest.mark.parametrize(("api", "kind", "name"), HELD_DEFINITIONS)
-def test_the_definitions_cannot_be_deleted(settled: Node, api: str, kind: str, name: str) -> None:
-    with pytest.raises(RefusedError) as refused:
-        settled.cluster.delete(api, kind, name)
-
-    assert refused.value.status == 403
-    assert "delete the objects first" in str(refused.value)
 
 
 def _other_projects(stack: Stack, identities: Mapping[Case, str]) -> None:
@@ -131,68 +72,139 @@ def _other_projects(stack: Stack, identities: Mapping[Case, str]) -> None:
     stack.plane.apply(*made, allowed)
 
 
+CASES = [
+    Case(pipeline=pipeline, registered=registered)
+    for pipeline, registered in product(PIPELINES, (True, False))
+]
+
+
 @pytest.fixture(scope="module")
-def namespaces(stack: Stack) -> Iterator[Outcome]:
+def lives(stack: Stack) -> Iterator[Outcome[Case]]:
     identities = {case: str(uuid.uuid4()) for case in CASES}
     _other_projects(stack, identities)
-    with at_once(CASES, lambda case: _delete_namespace(stack, identities[case], case)) as outcome:
+    with at_once(CASES, lambda case: _live(stack, identities[case], case)) as outcome:
         yield outcome
 
 
-def _delete_namespace(stack: Stack, identity: str, case: Case) -> None:
+def _live(stack: Stack, identity: str, case: Case) -> None:
     cluster = stack.plane.cluster
     namespace = f"plexsphere-project-{identity}"
     wait_for(lambda: cluster.get("v1", "Namespace", namespace), namespace)
     node = case.node(stack, "inside", namespace=namespace)
     handle = case.settled(node)
 
+    for api, kind in ((SUBSTRATE_API, "XGenericVM"), (CLOUD_API, "Machine")):
+        _assert_not_deleted(node, api, kind)
+        _assert_not_deleted_by_collection(node, api, kind)
+    _assert_nobody_has_it_dropped(node, handle)
+    _assert_definitions_stay(cluster)
     with pytest.raises(RefusedError, match="it holds 1 ProvisioningRecords") as refused:
         cluster.delete("v1", "Namespace", namespace)
     assert refused.value.status == 403
+    node.assert_untouched(handle)
 
-    let_go_of_namespace(stack, namespace)
-    cluster.delete("v1", "Namespace", namespace)
+    wait_for(lambda: _asked_to_go(stack, namespace), "the namespace asked to go")
 
     wait_for(lambda: namespace_went(stack, namespace), "the namespace gone")
     node.assert_ordered(handle, registered=case.registered)
     node.assert_nothing_left(handle)
 
 
+def _asked_to_go(stack: Stack, namespace: str) -> bool:
+    """Delete a namespace without its label, which the reconciler puts back now and then."""
+    let_go_of_namespace(stack, namespace)
+    with contextlib.suppress(RefusedError):
+        stack.plane.cluster.delete("v1", "Namespace", namespace)
+        return True
+    return False
+
+
+def _assert_not_deleted(node: Node, api: str, kind: str) -> None:
+    for propagation in ("Background", "Foreground", "Orphan"):
+        with pytest.raises(RefusedError) as refused:
+            node.cluster.delete(api, kind, node.handle(), node.namespace, propagation=propagation)
+        assert refused.value.status == 403
+        assert "ProvisionedResource" in str(refused.value)
+
+
+def _assert_not_deleted_by_collection(node: Node, api: str, kind: str) -> None:
+    with pytest.raises(ApiException, match="Forbidden"):
+        node.cluster.resource(api, kind).delete(
+            namespace=node.namespace, label_selector="crossplane.io/composite"
+        )
+
+
+def _assert_nobody_has_it_dropped(node: Node, handle: str) -> None:
+    """Assert that each try is refused, and that nothing of the node went or came beside it."""
+    before = node.machine(handle)
+    assert before is not None
+
+    assert dropping.assert_refused(node, handle) == len(dropping.CHANGES)
+
+    after = node.machine(handle)
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    node.assert_created_once(handle)
+
+
+def _assert_definitions_stay(cluster: Cluster) -> None:
+    for api, kind, name in HELD_DEFINITIONS:
+        with pytest.raises(RefusedError, match="delete the objects first") as refused:
+            cluster.delete(api, kind, name)
+        assert refused.value.status == 403
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_namespace_is_refused_with_its_count_and_keeps_the_order_without_its_label(
-    namespaces: Outcome, case: Case
+def test_nothing_of_a_living_node_is_deleted_and_its_namespace_keeps_the_order_without_its_label(
+    lives: Outcome[Case], case: Case
 ) -> None:
-    namespaces(case)
+    lives(case)
 
 
-@pytest.fixture(scope="module")
-def unprotected() -> Iterator[Stack]:
-    run_dir = Path(tempfile.mkdtemp(prefix="e2e-bare-", dir=ROOT / ".run"))
-    lines: list[str] = []
-    with Stack(run_dir, report=lines.append) as running:
-        running.plane.apply(ROOT / "example/platform")
-        yield running
+Alive = list[tuple[Node, str]]
+"""Nodes that were Ready, each with its handle."""
 
 
-@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_without_the_policies_the_order_breaks(unprotected: Stack, propagation: str) -> None:
+@pytest.fixture
+def bare(stack: Stack) -> Iterator[Alive]:
+    """Nodes of a test that takes policies and reconciler away: both come back, and they go."""
+    nodes: Alive = []
+    yield nodes
+    stack.plane.apply(ROOT / "deploy/policies")
+    wait_for(lambda: not _deletable(stack.plane.cluster), "the policies to be in force")
+    stack.start_reconciler()
+    for node, handle in nodes:
+        _until_gone(node, handle)
+
+
+def _until_gone(node: Node, handle: str) -> None:
+    wait_for(lambda: node.record() is None, "the record gone", explain=node.explain)
+    wait_for(lambda: node.machine(handle) is None, "the machine gone")
+
+
+def test_without_the_policies_the_order_breaks(
+    stack: Stack, make_node: MakeNode, bare: Alive
+) -> None:
     """The negative control: what the policies are there for."""
-    node = Node(unprotected, f"bare-{propagation.lower()}").apply()
-    handle = node.until_ready()
-    _take_policies_away(unprotected)
+    nodes = [make_node().apply(), make_node().apply()]
+    bare += [(node, node.until_ready()) for node in nodes]
+    stack.kill_reconciler()
+    _take_policies_away(stack)
+    made(Kind.POLICIES_GONE)
 
-    unprotected.kill_reconciler()
-    node.delete(propagation=propagation)
+    for node, propagation in zip(nodes, ("Background", "Foreground"), strict=True):
+        node.delete(propagation=propagation)
 
+    for node, handle in bare:
+        _assert_taken_alive(node, handle)
+
+
+def _assert_taken_alive(node: Node, handle: str) -> None:
     wait_for(
         lambda: facts.first(node.facts(handle), "cloud", "delete-requested", handle),
         "the machine taken while its node is alive",
     )
     assert facts.first(node.facts(handle), "mesh", "deregistered", handle) is None
-    unprotected.plane.apply(ROOT / "deploy/policies")
-    unprotected.start_reconciler()
-    wait_for(lambda: node.record() is None, "the record gone", explain=node.explain)
-    wait_for(lambda: node.machine(handle) is None, "the machine gone")
 
 
 def _take_policies_away(stack: Stack) -> None:

@@ -26,6 +26,8 @@ from tests.e2e.conftest import DELAYS, LONG, delayed
 from tests.e2e.enrol_pool import Pool, assert_same, held
 from tests.e2e.enrol_world import ENTRY
 from tests.e2e.world import API, PROJECT, Node, Object, condition_of, wait_for
+from tests.simulation import evidence
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 
@@ -121,6 +123,7 @@ def test_a_machine_whose_node_never_comes_is_made_anew_as_often_as_allowed(
 ) -> None:
     node, handle = started.late, started.handles["late"]
     old = started.machines["late"]
+    evidence.made(Kind.AGENT_DEAD)
 
     second = _until_anew(node, handle, old)
 

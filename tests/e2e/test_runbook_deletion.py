@@ -26,6 +26,8 @@ from tests.e2e.world import (
     condition_of,
     wait_for,
 )
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 
@@ -216,6 +218,7 @@ def test_entry_3_a_stuck_child_is_named_and_goes_when_its_finalizer_does(
     node, handle = scenes["stuck"]
     page = runbook.entry(PAGE, "3.")
     message = _until(node, "SubstrateDeleted", "ChildStuck")
+    made(Kind.DELETE_HANGS)
     kind, child = re.findall(r"(\w+) of \S+ '([^']+)'", message)[0]
     assert (kind, child) == ("Machine", handle)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+import asyncpg
 import pytest
 
 from dev.stack import Stack
@@ -22,6 +24,8 @@ from tests.e2e.world import (
     condition_of,
     wait_for,
 )
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -31,6 +35,7 @@ SECOND_LIFE_S: Final = 250.0
 UNPLACED: Final = "0197b1a2-7c3d-7e4f-8a5b-0000000000e1"
 SCENES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "hanging": ({"demo-create": "hang"}, "Provisioning"),
+    "late": ({"demo-create": "refuse"}, "Provisioning"),
     "failing": ({"demo-create": "fail"}, "Failed"),
     "silent": ({"demo-boot": "never"}, "Enrolling"),
     "lost": ({}, "Ready"),
@@ -123,6 +128,7 @@ def test_entry_2_a_provider_that_hangs_is_seen_one_level_deeper(
 
     told = runbook.follow(stack, node, runbook.entry(PAGE, "2."), "Diagnose")
     assert f"Machine {handle}" in told
+    made(Kind.CLOUD_SLOW)
     path = f"/apis/{CLOUD_API}/namespaces/{node.namespace}/machines/{handle}"
     mended = {"metadata": {"annotations": {"cloud.demo.plexsphere.com/create": "works"}}}
     assert glass.patch(path, mended).ok
@@ -138,6 +144,7 @@ def test_entry_3_a_failed_one_starts_over_under_its_id(stack: Stack, scenes: Sce
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert told == condition_of(node.xr(), "ProvisioningFailed")["message"]
+    made(Kind.CREATE_FAILS)
     node.until_earned()
     _mend_the_labels(node)
     wait_for(lambda: not _tags(node, handle), "the machine's tags as declared now")
@@ -198,6 +205,8 @@ def test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so(
     path = f"/apis/{SUBSTRATE_API}/namespaces/{node.namespace}/xgenericvms/{handle}"
     # A pipeline run in flight would make it again before anybody misses it.
     _pause(node, glass, paused="true")
+    made(Kind.PAUSE_XR)
+    made(Kind.CROSSPLANE_AWAY)
     assert glass.delete(path, propagationPolicy="Foreground").ok
     wait_for(lambda: node.substrate(handle) is None, "the substrate gone")
     _pause(node, glass, paused=None)
@@ -223,3 +232,54 @@ def _pause(node: Node, glass: Caller, *, paused: str | None) -> None:
 def _node_id(node: Node) -> str:
     status = (node.record() or {}).get("status") or {}
     return str((status.get("node") or {}).get("id", ""))
+
+
+NO_ROOM: Final = (
+    "cannot create machine: no room for instance type 'standard-2' in region 'nbg1' just now"
+)
+DUE_FOR_LONG: Final = """
+UPDATE plexsphere.provisioned_resources
+SET provisioning_since = provisioning_since - interval '1 hour' WHERE xr_name = $1
+"""
+
+
+async def _pass_an_hour(dsn: str, handle: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(DUE_FOR_LONG, handle)
+    finally:
+        await connection.close()
+
+
+def test_entry_7_a_substrate_that_is_late_says_what_it_lacks_and_may_still_come(
+    stack: Stack, scenes: Scenes, glass: Caller
+) -> None:
+    node = scenes["late"]
+    handle = node.handle()
+    assert condition_of(node.record(), "Stalled")["status"] == "False"
+
+    asyncio.run(_pass_an_hour(stack.postgres.dsn, handle))
+    wait_for(
+        lambda: _late(node) == "ProvisioningTimeout",
+        "what it lacks, on its XR",
+        explain=node.explain,
+    )
+    told = runbook.follow(stack, node, runbook.entry(PAGE, "7."), "Diagnose")
+    lowest, reason = told.splitlines()
+    assert lowest.startswith(
+        f"The substrate is there and not ready after 30 min. Machine {handle!r}"
+    )
+    assert lowest.endswith(f"Synced is False (ReconcileError): {NO_ROOM}")
+    assert reason == "ProvisioningTimeout"
+    assert condition_of(node.record(), "Stalled")["status"] == "True"
+    assert condition_of(node.xr(), "ProvisioningFailed")["status"] == "False"
+    path = f"/apis/{CLOUD_API}/namespaces/{node.namespace}/machines/{handle}"
+    mended = {"metadata": {"annotations": {"cloud.demo.plexsphere.com/create": "works"}}}
+    assert glass.patch(path, mended).ok
+
+    assert node.until_ready(timeout_s=SECOND_LIFE_S) == handle
+    assert condition_of(node.record(), "Stalled")["status"] == "False"
+
+
+def _late(node: Node) -> str:
+    return str(condition_of(node.xr(), "ProvisioningFailed").get("reason", ""))

@@ -236,7 +236,7 @@ class Node:
         out = facts.first(told, "mesh", done, handle)
         assert out is not None, told
         assert out.at < going.at, told
-        deletions = [fact for fact in told if _may_have_deleted(fact)]
+        deletions = [fact for fact in told if may_have_deleted(fact)]
         assert deletions or self.stack.plane.audit_log is None, told
         assert all(out.at < deletion.at for deletion in deletions), told
 
@@ -266,7 +266,7 @@ class Node:
         assert [fact.what for fact in told if fact.source == "cloud"].count("created") == 1
 
 
-def _may_have_deleted(fact: Fact) -> bool:
+def may_have_deleted(fact: Fact) -> bool:
     """Whether a deletion of the substrate was not refused.
 
     The log of a caller killed during its call says 504, though the object went.

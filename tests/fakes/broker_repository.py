@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from reconciler.domain.broker import events, ids, protection
 from reconciler.domain.broker.audit import AuditEntry
@@ -58,6 +59,16 @@ class InMemoryBrokerRepository(InMemoryCensus):
             raise ProvisionedResourceNotFoundError(message)
         return self.store.resources[resource_id]
 
+    async def provisioning_for(self, resource_id: ids.ProvisionedResourceID) -> timedelta | None:
+        found = self.store.resources.get(resource_id)
+        since = None if found is None else found.provisioning_since
+        return None if since is None else self.store.clock.now() - since
+
+    def _since(self, stored: ProvisionedResource, wanted: ProvisionedResource) -> datetime | None:
+        if wanted.provisioning_since is None:
+            return None
+        return stored.provisioning_since or self.store.clock.now()
+
     async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
         live = self._live(key)
         return live if live is None or live.management_cluster_id == self.cluster else None
@@ -98,6 +109,7 @@ class InMemoryBrokerRepository(InMemoryCensus):
             generation=resource.generation,
             updated_at=resource.updated_at,
             force_released_at=stored.force_released_at or resource.force_released_at,
+            provisioning_since=self._since(stored, resource),
             enrolling_since=resource.enrolling_since,
             recreations=resource.recreations,
             recreating_since=resource.recreating_since,

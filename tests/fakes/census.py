@@ -83,6 +83,9 @@ class InMemoryCensus:
         slugs = sorted(self.store.slug(home) for home in homes - {self.cluster})
         return slugs[0] if slugs else None
 
+    async def prove_writable(self) -> None:
+        return
+
     async def thawed(self, cluster: ids.ManagementClusterID, *, within: timedelta) -> bool:
         now = self.store.clock.now()
         return any(of == cluster and at > now - within for of, at in self.store.thaws)

@@ -99,7 +99,7 @@ class InMemoryEnrolmentStore:
             node_id=node.id,
             nsk_digest=node.nsk_digest,
             deregistered=node.deregistered_at is not None,
-            previous_nsk_digest=node.previous_nsk_digest,
+            other_nsk_digests=node.other_nsk_digests,
             reported=node.reported,
         )
 
@@ -107,10 +107,10 @@ class InMemoryEnrolmentStore:
         node = self.store.nodes.get(node_id)
         if node is None or node.deregistered_at is not None or node.reported:
             return False
-        if nsk_digest not in {node.nsk_digest, node.previous_nsk_digest}:
+        known = {node.nsk_digest, *node.other_nsk_digests}
+        if nsk_digest not in known:
             return False
-        if nsk_digest != node.nsk_digest:
-            node.nsk_digest, node.previous_nsk_digest = nsk_digest, node.nsk_digest
+        node.nsk_digest, node.other_nsk_digests = nsk_digest, tuple(known - {nsk_digest})
         node.reported_at = self.store.clock.now()
         return True
 
@@ -206,7 +206,8 @@ class _Registration:
             node_id=node_id,
         )
         self._store.denials.append(entry)
-        node.previous_nsk_digest, node.nsk_digest = node.nsk_digest, nsk_digest
+        node.other_nsk_digests = (*node.other_nsk_digests, node.nsk_digest)
+        node.nsk_digest = nsk_digest
         node.readmitted += 1
         return self._mesh(token, node_id)
 

@@ -67,6 +67,7 @@ class InMemoryHoldLedger:
             (resource.key.namespace, resource.accepted.cloud_credential)
             for resource in self.store.resources.values()
             if resource.phase is not Phase.DELETED
+            and resource.management_cluster_id == self._cluster_id
         }
         mine = (
             (hold.namespace, hold.credential)

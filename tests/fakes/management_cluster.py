@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from function.contract import names
+from function.contract.conditions import Said
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.domain.broker.errors import GoingError, StaleAggregateError
 from reconciler.domain.broker.external_secret import is_ours
 from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 from reconciler.ports.cluster import (
     SOMEBODY_ELSE,
     KindNotServedError,
@@ -21,6 +22,7 @@ from reconciler.ports.cluster import (
     Needed,
     NotAllowedError,
 )
+from reconciler.ports.health import Health
 
 Kind = tuple[str, str]
 Ref = tuple[str, str, str]
@@ -57,7 +59,7 @@ class InMemoryManagementCluster:
         releasing: Kind, namespace and name of what is marked as about to be let go.
     """
 
-    policies: bool = True
+    unenforced: str = ""
     problem: str | None = None
     kinds: dict[Kind, bool] | None = None
     composites: set[Kind] = field(default_factory=set)
@@ -70,20 +72,25 @@ class InMemoryManagementCluster:
     xrs: dict[Ref, tuple[str, XRFacts]] = field(default_factory=dict)
     records: dict[Key, dict[str, Any] | None] = field(default_factory=dict)
     objects: dict[Ref, LiveObject] = field(default_factory=dict)
-    secrets: dict[Key, IssuedToken] = field(default_factory=dict)
+    said: dict[Ref, dict[str, tuple[str, str, str]]] = field(default_factory=dict)
+    looks: list[SubstrateReference] = field(default_factory=list)
+    secrets: dict[Key, DrawnToken] = field(default_factory=dict)
     secret_owners: dict[Key, str] = field(default_factory=dict)
     provider_configs: dict[Key, str | None] = field(default_factory=dict)
     provider_config_secrets: dict[Key, str | None] = field(default_factory=dict)
+    provider_config_specs: dict[Key, dict[str, Any]] = field(default_factory=dict)
     credentials: set[Key] = field(default_factory=set)
     external_secrets: dict[Key, dict[str, Any]] = field(default_factory=dict)
     held: set[tuple[str, str, str]] = field(default_factory=set)
     releasing: set[tuple[str, str, str]] = field(default_factory=set)
+    released: set[tuple[str, str, str]] = field(default_factory=set)
+    going: set[tuple[str, str, str]] = field(default_factory=set)
     records_in: dict[str, int] = field(default_factory=dict)
     events: list[RecordedEvent] = field(default_factory=list)
     journal: list[str] = field(default_factory=list)
 
-    async def hold_policies_bound(self) -> bool:
-        return self.policies
+    async def hold_policies_problem(self) -> str | None:
+        return f"{self.unenforced} is missing" if self.unenforced else None
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
         kind = f"{reference.kind} in {reference.api_version}"
@@ -93,7 +100,7 @@ class InMemoryManagementCluster:
         return self.problem if namespaced else f"{kind} is cluster-scoped"
 
     async def missing_rights(
-        self, *, api_version: str, kind: str, verbs: Sequence[str]
+        self, *, api_version: str, kind: str, verbs: Sequence[str], namespace: str = ""
     ) -> tuple[str, ...]:
         if self._namespaced(api_version, kind) is None:
             return tuple(verbs)
@@ -103,6 +110,7 @@ class InMemoryManagementCluster:
         self, namespace: str, *, records: int, needed: Needed | None = None
     ) -> None:
         if records:
+            self._take("Namespace", "", namespace, held=self.records_in.get(namespace, 0) > 0)
             self.releasing.discard(("Namespace", "", namespace))
         elif not await self._given_up(("Namespace", "", namespace), needed):
             return
@@ -114,8 +122,8 @@ class InMemoryManagementCluster:
         return (namespace, name) in self.secrets
 
     async def create_token_secret(
-        self, record: dict[str, Any], *, name: str, token: IssuedToken
-    ) -> None:
+        self, record: dict[str, Any], *, name: str, token: DrawnToken
+    ) -> bool:
         metadata = record["metadata"]
         key = (metadata["namespace"], name)
         if key in self.secrets and self._live(record) is None:
@@ -124,6 +132,7 @@ class InMemoryManagementCluster:
             self.secrets[key] = token
             self.secret_owners[key] = metadata["uid"]
             self.journal.append("create secret")
+        return self.secrets[key].plaintext.reveal() == token.plaintext.reveal()
 
     async def delete_token_secret(self, namespace: str, name: str, *, owner: str) -> None:
         if self.secret_owners.get((namespace, name)) == owner:
@@ -139,13 +148,18 @@ class InMemoryManagementCluster:
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
         served = self._namespaced(manifest["apiVersion"], manifest["kind"])
         self.releasing.discard(("ProviderConfig", *_key(manifest)))
-        if served and _key(manifest) not in self.provider_configs:
-            holder = manifest["metadata"]["annotations"][ANNOTATION_CREDENTIAL]
+        holder = manifest["metadata"]["annotations"][ANNOTATION_CREDENTIAL]
+        there = _key(manifest) in self.provider_configs
+        if not served or (there and self.provider_configs[_key(manifest)] != holder):
+            return
+        spec = manifest.get("spec") or {}
+        self._take("ProviderConfig", *_key(manifest), held=False)
+        if not there or self.provider_config_specs.get(_key(manifest)) != spec:
             self.provider_configs[_key(manifest)] = holder
-            spec = manifest.get("spec") or {}
+            self.provider_config_specs[_key(manifest)] = copy.deepcopy(spec)
             secret = ((spec.get("credentials") or {}).get("secretRef") or {}).get("name")
             self.provider_config_secrets[_key(manifest)] = secret
-            self.journal.append("create provider config")
+            self.journal.append(f"{'change' if there else 'create'} provider config")
 
     async def delete_provider_config(
         self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
@@ -173,7 +187,7 @@ class InMemoryManagementCluster:
         if present:
             self._hold("Secret", namespace, name, held=held)
         external = self.external_secrets.get((namespace, name))
-        if external is not None and not held and _rendered(external):
+        if external is not None and not held and self._rendered(external):
             del self.external_secrets[namespace, name]
             self.held.discard(("ExternalSecret", namespace, name))
             self.journal.append("delete external secret")
@@ -185,7 +199,7 @@ class InMemoryManagementCluster:
         if not self._namespaced(manifest["apiVersion"], manifest["kind"]):
             return False
         found = self.external_secrets.get(_key(manifest))
-        if found is not None and not _rendered(found):
+        if found is not None and not self._rendered(found):
             return False
         if found != manifest:
             self.external_secrets[_key(manifest)] = copy.deepcopy(manifest)
@@ -196,7 +210,7 @@ class InMemoryManagementCluster:
     async def external_secret_taken(self, manifest: dict[str, Any]) -> bool:
         served = self._namespaced(manifest["apiVersion"], manifest["kind"])
         found = self.external_secrets.get(_key(manifest))
-        return bool(served) and found is not None and not _rendered(found)
+        return bool(served) and found is not None and not self._rendered(found)
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         self._require(xr.api_version, xr.kind)
@@ -207,6 +221,19 @@ class InMemoryManagementCluster:
         self._authorize(reference.api_version, reference.kind, "get")
         self._require(reference.api_version, reference.kind)
         return self.objects.get(_ref(reference))
+
+    async def health(self, reference: SubstrateReference, namespace: str) -> Health | None:
+        if "/" not in reference.api_version:
+            return None
+        self.looks.append(reference)
+        live = await self.get_object(reference, namespace)
+        if live is None:
+            return None
+        said = {
+            kind: Said(status=status, reason=reason, message=message)
+            for kind, (status, reason, message) in self.said.get(_ref(reference), {}).items()
+        }
+        return Health(conditions=said, below=live.below)
 
     async def is_composite(self, reference: SubstrateReference) -> bool:
         served = self._namespaced(reference.api_version, reference.kind) is not None
@@ -320,7 +347,20 @@ class InMemoryManagementCluster:
         assert live.released
         self.journal.append("crossplane drops substrate")
 
+    def _rendered(self, found: dict[str, Any]) -> bool:
+        return _rendered(found) and (found["kind"], *_key(found)) in self.held
+
+    def _take(self, kind: str, namespace: str, name: str, *, held: bool) -> None:
+        """Take what somebody prepared: not while it goes, and released no more."""
+        if (kind, namespace, name) in self.going and not held:
+            raise GoingError(kind, name)
+        if (kind, namespace, name) in self.released:
+            self.released.discard((kind, namespace, name))
+            self.journal.append(f"no more released {kind}")
+
     def _hold(self, kind: str, namespace: str, name: str, *, held: bool) -> None:
+        if held:
+            self._take(kind, namespace, name, held=(kind, namespace, name) in self.held)
         if ((kind, namespace, name) in self.held) == held:
             return
         self.held ^= {(kind, namespace, name)}

@@ -104,7 +104,7 @@ class NodeRow:
     last_heartbeat_at: datetime | None = None
     deregistered_at: datetime | None = None
     reported_at: datetime | None = None
-    previous_nsk_digest: bytes | None = None
+    other_nsk_digests: tuple[bytes, ...] = ()
     readmitted: int = 0
 
     @property

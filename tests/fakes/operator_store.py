@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from reconciler.domain.broker import ids
-from reconciler.ports.operator import Assignment, TokenMetadata, TokenRevocation
+from reconciler.ports.operator import (
+    Assignment,
+    Named,
+    NodeDeregistration,
+    TokenMetadata,
+    TokenRevocation,
+)
 
 
 class EmptyOperatorStore:
@@ -24,6 +32,16 @@ class EmptyOperatorStore:
     ) -> TokenMetadata | None:
         """Return None."""
         return None
+
+    async def named(self, project: ids.ProjectID, wanted: UUID) -> Named | None:
+        """Return None."""
+        return None
+
+    async def deregister(
+        self, project: ids.ProjectID, node: ids.NodeID, *, by: str, reason: str
+    ) -> NodeDeregistration:
+        """Find nothing to take out."""
+        return NodeDeregistration.ABSENT
 
     async def revoke(
         self, project: ids.ProjectID, token: ids.BootstrapTokenID, *, by: str

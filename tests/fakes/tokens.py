@@ -13,7 +13,7 @@ from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateErr
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.token_life import Generation, TokenLife
-from reconciler.ports.broker import GENERATIONS_MAX, IssuedToken
+from reconciler.ports.broker import GENERATIONS_MAX, DrawnToken, IssuedToken
 from reconciler.ports.identity import SecretSource
 from tests.fakes.memory import MemoryStore, TokenRow
 
@@ -25,9 +25,13 @@ class InMemoryTokenIssuer:
         self.store = store
         self._secrets = secrets or SystemSecretSource(env="prod")
 
+    async def draw(self, resource: ProvisionedResource, *, generation: int) -> DrawnToken:
+        return DrawnToken(generation=generation, plaintext=self._secrets.token(resource.project_id))
+
     async def issue(
-        self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
+        self, resource: ProvisionedResource, drawn: DrawnToken, *, ttl: timedelta
     ) -> IssuedToken:
+        generation, plaintext = drawn.generation, drawn.plaintext
         if not token_text.TTL_MIN <= ttl <= token_text.TTL_MAX:
             message = "cannot issue token: ttl must lie between 300 s and 24 h"
             raise InvalidInputError(message)
@@ -45,7 +49,6 @@ class InMemoryTokenIssuer:
             if (row.resource_id, row.generation) == (resource.id, generation):
                 message = f"cannot issue token: generation {generation} was issued before"
                 raise StaleAggregateError(message)
-        plaintext = self._secrets.token(resource.project_id)
         now = self.store.clock.now()
         for row in self.store.tokens.values():
             earlier = row.resource_id == resource.id and row.generation < generation

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from tests.contract.cluster_worlds import VM, XR
+from tests.e2e.deploy.place import Kind
 from tests.faults.ground import Ground
 from tests.faults.outcome import Outcome, outcome
 from tests.faults.stagehand import Life, Way
@@ -52,9 +54,9 @@ class Case:
 
 
 @asynccontextmanager
-async def begun(ground: Ground) -> AsyncIterator[Life]:
+async def begun(ground: Ground, *, vm: Kind = VM, xr: Kind = XR) -> AsyncIterator[Life]:
     """Yield a life that was just declared; nothing of it is left afterwards."""
-    life = Life(ground, Wire())
+    life = Life(ground, Wire(), vm=vm, xr=xr)
     try:
         await life.begin()
         yield life
@@ -128,12 +130,12 @@ async def _live(ground: Ground, way: Way, plain: Faultless, case: Case) -> None:
         async with begun(ground) as life:
             life.wire.begin(case.mode, case.provision)
             await life.until_ready()
-            assert life.wire.struck is (case.provision is not None)
+            assert life.wire.befell is (case.provision is not None)
             assert await outcome(life) == plain.ready
             life.wire.begin(case.mode, case.teardown)
             await life.delete(way)
             await life.until_gone()
-            assert life.wire.struck is (case.teardown is not None)
+            assert life.wire.befell is (case.teardown is not None)
             assert await outcome(life) == plain.gone
     except Exception as error:
         error.add_note(f"{case.mode}: {case.provision} / {case.teardown}")

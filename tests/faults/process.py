@@ -31,6 +31,7 @@ from reconciler.app.teardown import Teardown, TeardownPorts
 from reconciler.app.telling_tick import TellingTick
 from reconciler.domain.broker import ids
 from reconciler.ports.catalog import ProjectView
+from reconciler.ports.common import Clock
 from tests.faults.ground import Ground
 from tests.faults.wire import Repeating, Wire, WiredClient, WiredPool
 from tests.unit.reconciler import samples
@@ -44,8 +45,10 @@ class Catalogue:
         borrowers: The Projects that may use it.
     """
 
-    def __init__(self, view: ProjectView) -> None:
+    def __init__(self, view: ProjectView, *, kind: str = samples.BLUEPRINT.xr.kind) -> None:
         self.view = view
+        xr = samples.BLUEPRINT.xr.model_copy(update={"kind": kind})
+        self._blueprint = samples.BLUEPRINT.model_copy(update={"xr": xr})
         self.vault = "acme/demo"
         self.borrowers = [view.name]
         self._known = True
@@ -60,7 +63,7 @@ class Catalogue:
 
     def blueprint(self, name: str) -> BlueprintVersionSpec | None:
         """Return the blueprint, whichever is asked for."""
-        return samples.BLUEPRINT if self._known else None
+        return self._blueprint if self._known else None
 
     def credential(self, name: str) -> CloudCredentialSpec | None:
         """Return the credential, whichever is asked for."""
@@ -84,7 +87,10 @@ class Catalogue:
 class Process:
     """The broker's parts in one process; what it remembers goes with it."""
 
-    def __init__(self, ground: Ground, catalogue: Catalogue, wire: Wire) -> None:
+    def __init__(
+        self, ground: Ground, catalogue: Catalogue, wire: Wire, clock: Clock | None = None
+    ) -> None:
+        clock = clock or SystemClock()
         pool = cast("asyncpg.Pool", WiredPool(ground.pool, wire))
         store = Store(pool)
         client = cast("KubernetesClient", WiredClient(ground.client, wire))
@@ -98,7 +104,7 @@ class Process:
             "repository": port(self.repository),
             "catalog": catalogue,
             "cluster": port(KubernetesGateway(client)),
-            "clock": SystemClock(),
+            "clock": clock,
         }
         mesh: dict[str, Any] = {
             "tokens": port(PostgresTokenIssuer(store, origin)),
@@ -113,16 +119,18 @@ class Process:
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
         ports = TickPorts(**shared, **mesh, reachable=lambda: timedelta(days=365))
         self.tick = TellingTick(ports, service, self.teardown, knobs=knobs)
-        self.enrolment = Enrolment(
+        enrolment = Enrolment(
             EnrolmentPorts(
                 store=PostgresEnrolmentStore(pool),
                 secrets=origin,
                 ids=UUIDv7Source(),
-                clock=SystemClock(),
+                clock=clock,
                 project_budget=_Unlimited(),
             ),
             on_registered=lambda _: None,
         )
+        # A machine that asks twice.
+        self.enrolment = port(enrolment)
 
 
 class _Unlimited:

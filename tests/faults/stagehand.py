@@ -21,6 +21,7 @@ from function.contract import names
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import Phase
 from reconciler.adapters.identity.secret_source import SystemSecretSource
+from reconciler.adapters.kubernetes.gateway import KubernetesGateway
 from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
 from reconciler.adapters.postgres.fence import Store
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
@@ -29,7 +30,7 @@ from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.identity.registration_body import RegistrationBody
 from reconciler.ports.catalog import ProjectView
 from reconciler.ports.identity import Registered
-from tests.contract.cluster_worlds import RECORD, VM, XR
+from tests.contract.cluster_worlds import RECORD, VM, XR, await_rights
 from tests.e2e.deploy.identity import Answer
 from tests.e2e.deploy.manifests import example
 from tests.e2e.deploy.place import Kind, held
@@ -109,13 +110,15 @@ class Life:
     """One record from its declaration to its end.
 
     Attributes:
+        vm, xr: The kinds of its substrate and of its composite.
         errors: What rounds died of, oldest first; a worker would wait and begin anew.
         machine: The one that runs; None while there is none.
     """
 
-    def __init__(self, ground: Ground, wire: Wire) -> None:
+    def __init__(self, ground: Ground, wire: Wire, *, vm: Kind = VM, xr: Kind = XR) -> None:
         self.ground = ground
         self.wire = wire
+        self.vm, self.xr = vm, xr
         self.project = ids.ProjectID(uuid4())
         self.namespace = names.project_namespace(self.project)
         self.name = f"web-{self.project.hex[:10]}"
@@ -125,7 +128,7 @@ class Life:
             namespace=self.namespace,
             namespace_ready=True,
         )
-        self.catalogue = Catalogue(self.view)
+        self.catalogue = Catalogue(self.view, kind=vm[1])
         self.process = Process(ground, self.catalogue, wire)
         self.errors: list[Exception] = []
         self.machine: Machine | None = None
@@ -143,9 +146,12 @@ class Life:
         await tenancy.ensure_project(self.project, self.view.name, domain)
         await tenancy.ensure_cluster("local", "Local")
         await self._make("/api/v1/namespaces", {"metadata": {"name": self.namespace}}, "Namespace")
+        # As with each Project's namespace, the account has its rights there before it is Ready.
+        await KubernetesGateway(self.ground.client).hold_namespace(self.namespace, records=0)
+        await asyncio.to_thread(await_rights, self.ground.admin, self.namespace)
         secret = {"metadata": {"name": SECRET}, "stringData": {"token": "sample"}}
         await self._make(f"/api/v1/namespaces/{self.namespace}/secrets", secret, "Secret")
-        self._xr = await self._create(XR, {"metadata": {"name": self.name}})
+        self._xr = await self._create(self.xr, {"metadata": {"name": self.name}})
         await self.declare()
 
     async def declare(self) -> None:
@@ -165,7 +171,7 @@ class Life:
         """Begin its end, as the collector would where the XR is what was deleted."""
         self._way, self._seen = way, None
         if way is Way.XR_GONE:
-            await self.call("DELETE", self.path(XR))
+            await self.call("DELETE", self.path(self.xr))
         await self.call("DELETE", self.path(RECORD))
 
     async def round(self) -> bool:
@@ -242,15 +248,15 @@ class Life:
         substrate = await self.substrate()
         assert substrate is not None
         metadata = {key: substrate["metadata"][key] for key in ("name", "labels", "annotations")}
-        path = self.path(VM, metadata["name"])
+        path = self.path(self.vm, metadata["name"])
         await self.call("PATCH", path, {"metadata": {"finalizers": None}})
         await self.call("DELETE", path)
-        await self._create(VM, {"metadata": metadata})
+        await self._create(self.vm, {"metadata": metadata})
         self.forget()
 
     async def clear(self) -> None:
         """Take away everything, whatever holds it."""
-        for kind in (VM, RECORD, XR):
+        for kind in (self.vm, RECORD, self.xr):
             listing = await self.find(self._all(kind)) or {}
             for item in listing.get("items", []):
                 path = self.path(kind, item["metadata"]["name"])
@@ -269,7 +275,7 @@ class Life:
         record, resource = await self.record(), await self.resource()
         named = ((record or {}).get("status") or {}).get("xrName")
         name = named or (None if resource is None else resource.xr_name)
-        substrate = None if name is None else await self.find(self.path(VM, name))
+        substrate = None if name is None else await self.find(self.path(self.vm, name))
         return _Seen(record=record, substrate=substrate, resource=resource)
 
     async def _turn(self, record: Object | None) -> None:
@@ -301,7 +307,7 @@ class Life:
         record, vm = seen.record, seen.substrate
         acted = vm is not None and "deletionTimestamp" in vm["metadata"]
         if vm is not None and acted:
-            path = self.path(VM, vm["metadata"]["name"])
+            path = self.path(self.vm, vm["metadata"]["name"])
             await self.call("PATCH", path, {"metadata": {"finalizers": None}})
             self.machine, vm = None, None
         if record is None:
@@ -322,7 +328,7 @@ class Life:
         if not record["spec"].get("released"):
             await self.call("PATCH", self.path(RECORD), {"spec": {"released": True}})
         if vm is not None:
-            path = self.path(VM, vm["metadata"]["name"])
+            path = self.path(self.vm, vm["metadata"]["name"])
             options = {"propagationPolicy": "Foreground"}
             _ok(await asyncio.to_thread(self._crossplane.request, "DELETE", path, options))
 
@@ -348,7 +354,7 @@ class Life:
             public_key=base64.b64encode(secrets.token_bytes(32)).decode(),
         )
         self.machine = Machine(body=body)
-        return await self._create(VM, {"metadata": metadata})
+        return await self._create(self.vm, {"metadata": metadata})
 
     async def _observe(self, record: Object, vm: Object | None) -> bool:
         observed: Object = {"exists": vm is not None, "ready": vm is not None}
@@ -378,7 +384,7 @@ class Life:
             "finalizers": [names.FINALIZER],
         }
         declaration = samples.DECLARATION.model_dump(mode="json", by_alias=True, exclude_none=True)
-        substrate = [{"apiVersion": f"{VM[0]}/v1alpha1", "kind": VM[1], "name": ""}]
+        substrate = [{"apiVersion": f"{self.vm[0]}/v1alpha1", "kind": self.vm[1], "name": ""}]
         observed = {"exists": False, "ready": False}
         record["spec"] = {
             "declaration": {**declaration, "xr": owner},

@@ -18,6 +18,8 @@ from typing import Any, Final
 import asyncpg
 
 from reconciler.adapters.kubernetes.client import KubernetesError
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _REVIEWS: Final = "/apis/authorization.k8s.io/"
@@ -48,6 +50,15 @@ class Mode(StrEnum):
     LOSE = "lose"
     REPEAT = "repeat"
     EVER = "ever"
+
+
+_SIMULATED: Final = {
+    Mode.KILL_BEFORE: Kind.KILL_BEFORE,
+    Mode.KILL_AFTER: Kind.KILL_AFTER,
+    Mode.FAIL: Kind.REFUSED,
+    Mode.LOSE: Kind.REPLY_LOST,
+}
+"""What the simulation calls them."""
 
 
 class KilledError(BaseException):
@@ -128,6 +139,8 @@ class Wire:
         """
         self.trail.append(label)
         mode = self._befalls(label)
+        if mode in _SIMULATED:
+            made(_SIMULATED[mode])
         if mode is Mode.KILL_BEFORE:
             raise KilledError
         if mode in (Mode.FAIL, Mode.EVER):
@@ -138,6 +151,11 @@ class Wire:
         if mode is Mode.LOSE:
             raise silence
         return done
+
+    @property
+    def befell(self) -> bool:
+        """Whether it befell the chosen effect; a step is done twice only after its first time."""
+        return self.struck and not self._repeat_due
 
     def repeats(self, before: int) -> bool:
         """Tell, once, whether the effect to be repeated is among those since `before`."""

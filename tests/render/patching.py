@@ -24,6 +24,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
 
 from reconciler.domain.catalog import fieldpath
+from tests.render import status_transforming
 
 Object = dict[str, Any]
 
@@ -42,6 +43,8 @@ class PatchRunner(grpcv1.FunctionRunnerServiceServicer):
     ) -> fnv1.RunFunctionResponse:
         answer = response.to(request)
         given = resource.struct_to_dict(request.input)
+        if given.get("apiVersion") == status_transforming.INPUT:
+            status_transforming.transform(answer, given, request.observed.resources)
         if given.get("apiVersion") != INPUT:
             return answer
         xr = resource.struct_to_dict(request.observed.composite.resource)

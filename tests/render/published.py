@@ -36,9 +36,13 @@ COMPOSITIONS = ROOT / "compositions" / "blueprints"
 
 PATCHES = "crossplane-contrib-function-patch-and-transform"
 READY = "crossplane-contrib-function-auto-ready"
+TRANSFORMER = "crossplane-contrib-function-status-transformer"
 
 REAL = "PATCH_AND_TRANSFORM"
 """Names a program of function-patch-and-transform v0.9.0 to use in place of the stand-in."""
+
+REAL_TRANSFORMER = "STATUS_TRANSFORMER"
+"""Names a program of function-status-transformer v0.4.0 to use in place of the stand-in."""
 
 RESOURCE_NAME = "crossplane.io/composition-resource-name"
 
@@ -78,9 +82,10 @@ class Blueprints(Crossplane):
         (made,) = (each for each in shown if group(each) == names.BLUEPRINTS_GROUP)
         return made
 
-    def below(self, slug: str, xr: Object) -> Composed:
-        """What the blueprint's Composition makes of its XR."""
-        shown = self._rendered(xr, COMPOSITIONS / f"{slug}.yaml")
+    def below(self, slug: str, xr: Object, *observed: Object) -> Composed:
+        """What the blueprint's Composition makes of its XR beside what is there."""
+        seen = ("-o", self._file("observed", list(observed))) if observed else ()
+        shown = self._rendered(xr, COMPOSITIONS / f"{slug}.yaml", *seen)
         (own,) = (each for each in shown if each["kind"] == xr["kind"])
         made = [each for each in shown if each is not own]
         return Composed(
@@ -116,10 +121,14 @@ def functions() -> Iterator[Mapping[str, str]]:
 def third_party() -> Iterator[Mapping[str, str]]:
     """Serve the other steps' functions: the real patching one when it is named."""
     stand_in = [sys.executable, "-m", "tests.render.patching"]
-    real = os.environ.get(REAL)
     with ExitStack() as stack:
         ready = stack.enter_context(_served(stand_in))
-        yield {READY: ready, PATCHES: stack.enter_context(_served([real])) if real else ready}
+        named = {PATCHES: os.environ.get(REAL), TRANSFORMER: os.environ.get(REAL_TRANSFORMER)}
+        served = {
+            name: stack.enter_context(_served([real])) if real else ready
+            for name, real in named.items()
+        }
+        yield {READY: ready, **served}
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from tests.render.published import (
     EXAMPLES,
     PATCHES,
     READY,
+    TRANSFORMER,
     XRDS,
     Blueprints,
     functions,
@@ -176,6 +177,53 @@ def _holds(body: Object, token: str) -> bool:
     return any(token in text for text in texts)
 
 
+LAST = "LastAsyncOperation"
+ASYNC = "async create failed: failed to create the resource: [{0 %s []}]"
+SYNC = "create failed: cannot create object: %s"
+FINAL = {
+    "aws-ec2-instance": ("server", LAST, ASYNC, "api error InvalidParameterValue: Value (t9.huge)"),
+    "generic-vm": ("machine", "Synced", SYNC, 'VirtualMachine "pr-1" is invalid: spec.template'),
+    "hetzner-server": ("server", LAST, ASYNC, "unsupported location (invalid_input, 9c1e)"),
+    "kubernetes-daemonset": ("daemonset", "Synced", SYNC, 'DaemonSet "pr-1" is invalid: spec'),
+    "kubernetes-helm": (
+        *("release", "Synced", SYNC),
+        "values don't meet the specifications of the schema(s) in the following chart(s): plexd",
+    ),
+    "openstack-instance": (
+        *("server", LAST, ASYNC),
+        "Error waiting for instance (1f3a): unexpected state 'ERROR', wanted target 'ACTIVE'",
+    ),
+}
+"""By blueprint: which resource says in which condition, and how, what is never taken back."""
+PASSING = (
+    "create failed: api error InsufficientInstanceCapacity: (resource_limit_exceeded): Quota "
+    "exceeded for instances: Internal error occurred: failed calling webhook: context deadline"
+)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_what_a_provider_refuses_for_good_reaches_the_blueprints_xr_and_what_may_pass_does_not(
+    blueprints: Blueprints, slug: str
+) -> None:
+    xr = blueprints.substrate(slug)
+    (terminal,) = loaded(EXAMPLES / slug / "blueprint.yaml")["spec"]["terminalConditions"]
+    name, kind, frame, words = FINAL[slug]
+    final = frame % words
+    made = blueprints.below(slug, xr).resources[name]
+    said = {}
+    for message in (final, PASSING):
+        synced = {"type": "Synced", "status": "False", "reason": "ReconcileError"}
+        told = {**synced, "type": kind, "message": message}
+        conditions = [told] if kind == "Synced" else [{**synced, "message": ""}, told]
+        observed = {**made, "status": {"conditions": conditions}}
+        found = blueprints.below(slug, xr, observed).xr["status"]["conditions"]
+        (said[message],) = [each for each in found if each["type"] == terminal["type"]]
+
+    assert (said[final]["status"], said[final]["reason"]) == (terminal["status"], "Refused")
+    assert final.endswith(said[final]["message"])
+    assert (said[PASSING]["status"], said[PASSING]["reason"]) == ("False", "NotFailed")
+
+
 def test_the_daemonsets_pod_is_the_bundles(blueprints: Blueprints) -> None:
     xr = blueprints.substrate("kubernetes-daemonset")
     name, image = xr["metadata"]["name"], xr["spec"]["parameters"]["helmValues"]["plexdImage"]
@@ -245,7 +293,7 @@ def test_the_configuration_depends_on_the_functions_that_its_compositions_name()
 
     dependencies = loaded(CONFIGURATION)["spec"]["dependsOn"]
 
-    assert _installed(dependencies, "Function") == set(steps) == {PATCHES, READY}
+    assert _installed(dependencies, "Function") == set(steps) == {PATCHES, TRANSFORMER, READY}
     assert len(_installed(dependencies, "Configuration")) == 1
 
 
@@ -260,4 +308,4 @@ def test_the_examples_functions_are_those_the_compositions_name() -> None:
 
     ours = {step["functionRef"]["name"] for step in loaded(COMPOSITION)["spec"]["pipeline"]}
 
-    assert listed == {*ours, PATCHES, READY}
+    assert listed == {*ours, PATCHES, TRANSFORMER, READY}

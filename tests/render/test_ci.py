@@ -6,6 +6,7 @@ repository in `broker`. Everything else is taken from the page as it is.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -166,6 +167,84 @@ def test_a_job_refuses_a_machine_that_its_provider_does_not_take(repository: Pat
 
     assert status == 1
     assert 'spec.forProvider.place: Invalid value: "place": unknown field' in told
+
+
+PROGRAMS = {"crossplane": b"the command", "crossplane-core": b"the core"}
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+
+
+def sums(programs: Mapping[str, bytes]) -> str:
+    return "".join(
+        f"{hashlib.sha256(content).hexdigest()}  {name}-{ARCH}\n"
+        for name, content in programs.items()
+    )
+
+
+def install(folder: Path, listed: str | None) -> tuple[int, str, dict[str, bytes]]:
+    """Run the page's install.sh; its status, what it said, and the programs that may be run.
+
+    What makes environments and downloads is replaced; the downloads are `PROGRAMS`.
+    """
+    tools = folder / "tools"
+    stand_ins = {
+        "python3": 'mkdir -p "$3/bin"; printf "#!/bin/sh\\n" > "$3/bin/pip"; chmod +x "$3/bin/pip"',
+        "curl": 'for each; do [ "$last" = -o ] && file=$each; last=$each; done\n'
+        'case $last in *cli.*) printf "the command" ;; *) printf "the core" ;; esac > "$file"\n'
+        'echo "$last" >> downloads',
+    }
+    (folder / "ci").mkdir()
+    tools.mkdir()
+    for name, body in stand_ins.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    (folder / "downloads").touch()
+    (folder / "ci" / "install.sh").write_text(script("install.sh"))
+    if listed is not None:
+        (folder / "ci" / "crossplane.sha256").write_text(listed)
+    done = subprocess.run(
+        ["bash", "ci/install.sh"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        env={"PATH": f"{tools}:{os.defpath}"},
+    )
+    installed = {
+        name: path.read_bytes()
+        for name in PROGRAMS
+        if os.access(path := folder / ".ci" / "bin" / name, os.X_OK)
+    }
+    return done.returncode, done.stderr, installed
+
+
+def test_what_is_downloaded_is_installed_when_its_sum_is_listed(tmp_path: Path) -> None:
+    status, said, installed = install(tmp_path, sums(PROGRAMS))
+
+    assert (status, installed) == (0, PROGRAMS), said
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [None, "", sums({"crossplane-core": b"the core"}), sums({"crossplane": b""})[1:], "  \n"],
+    ids=["no file", "an empty file", "the other one's", "a short sum", "blanks"],
+)
+def test_nothing_is_downloaded_whose_sum_is_not_listed(tmp_path: Path, listed: str | None) -> None:
+    status, said, installed = install(tmp_path, listed)
+
+    assert status != 0
+    assert "crossplane.sha256" in said
+    assert installed == {}
+    assert (tmp_path / "downloads").read_text() == ""
+
+
+@pytest.mark.parametrize("altered", list(PROGRAMS))
+def test_an_altered_download_is_never_one_that_may_be_run(tmp_path: Path, altered: str) -> None:
+    status, _, installed = install(tmp_path, sums({**PROGRAMS, altered: b"as it was"}))
+
+    assert status != 0
+    assert altered not in installed
+    assert not list((tmp_path / ".ci").glob("*.unchecked"))
 
 
 Judge = Callable[[Object], render.Outcome]

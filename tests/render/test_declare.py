@@ -11,6 +11,10 @@ from tests.unit.function import given
 pytestmark = pytest.mark.render
 
 PREVIEW = {names.CONTEXT_PREVIEW: True}
+CONSTANT = (
+    "spec.parameters.namespace: is a constant of this blueprint, which the platform sets; "
+    "leave it out"
+)
 
 
 def test_a_preview_shows_record_and_substrate(crossplane: Crossplane) -> None:
@@ -44,6 +48,37 @@ def test_a_refused_parameter_is_a_condition_and_composes_nothing(crossplane: Cro
     assert (admitted["status"], admitted["reason"]) == ("False", "InvalidParameters")
     assert admitted["message"] == "spec.parameters.colour: is not a parameter of this blueprint"
     assert shown.conditions["Ready"]["status"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"region": "NBG1"}, "spec.parameters.region: must match ^[a-z]{3}[0-9]$"),
+        ({"region": "nbg1", "size": "huge"}, "spec.parameters.size: must be one of small, large"),
+        ({"region": "nbg1", "disk": 9}, "spec.parameters.disk: must be at least 10"),
+        (
+            {"region": "nbg1", "namespace": "kube-system"},
+            CONSTANT,
+        ),
+    ],
+)
+def test_a_preview_holds_parameters_to_their_limits(
+    crossplane: Crossplane, parameters: dict[str, object], message: str
+) -> None:
+    limited = given.blueprint(
+        parameters=[
+            {"name": "region", "type": "string", "required": True, "pattern": "^[a-z]{3}[0-9]$"},
+            {"name": "size", "type": "string", "enum": ["small", "large"]},
+            {"name": "disk", "type": "integer", "minimum": 10},
+        ],
+        constants=[{"name": "namespace", "value": "machines"}],
+    )
+
+    shown = crossplane.render(given.xr(parameters=parameters), required=[limited], context=PREVIEW)
+
+    assert shown.status == 0, shown.errors
+    assert set(shown.objects) == {"ProvisionedResource"}
+    assert shown.conditions["Admitted"]["message"] == message
 
 
 def test_an_unknown_blueprint_is_a_condition(crossplane: Crossplane) -> None:

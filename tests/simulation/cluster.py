@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 from reconciler.ports.cluster import LiveObject
 from tests.fakes.management_cluster import GONE, InMemoryManagementCluster
 from tests.unit.reconciler import samples
@@ -87,9 +87,10 @@ class SimulatedCluster(InMemoryManagementCluster):
         if live is not None and live.uid == uid:
             self.delete_substrate(reference.name, by="broker")
 
-    async def create_token_secret(self, record: Raw, *, name: str, token: IssuedToken) -> None:
-        await super().create_token_secret(record, name=name, token=token)
+    async def create_token_secret(self, record: Raw, *, name: str, token: DrawnToken) -> bool:
+        made = await super().create_token_secret(record, name=name, token=token)
         self.heard(name)
+        return made
 
     # What everybody else does.
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from function.compose import stage
 from function.compose.stage import RecordState, SubstratePlan, SubstrateSight, TokenState
 from function.contract.secrets import TokenPlaintext
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 from reconciler.ports.cluster import LiveObject
 from tests.simulation.cluster import SUBSTRATE_KIND, SUBSTRATE_VERSION, Raw
 
@@ -53,7 +53,7 @@ class Seen:
     record: Raw | None
     observed: Machine | None
     machine: Callable[[str], Machine | None]
-    secret: Callable[[str], IssuedToken | None]
+    secret: Callable[[str], DrawnToken | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Composed:
 
     record: Raw | None
     substrate: str | None
-    born: IssuedToken | None
+    born: DrawnToken | None
     kept: Machine | None
     stage: str
 
@@ -173,7 +173,7 @@ def _state(record: Raw | None, *, terminating: bool) -> RecordState:
     return RecordState.TERMINATING if terminating else RecordState.ALIVE
 
 
-def _token(seen: Seen, status: Raw) -> IssuedToken | None:
+def _token(seen: Seen, status: Raw) -> DrawnToken | None:
     bootstrap = status.get("bootstrap") or {}
     named = (bootstrap.get("secretRef") or {}).get("name")
     if named is None or bootstrap.get("state") != "Issued":

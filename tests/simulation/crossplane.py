@@ -18,7 +18,7 @@ from function.compose.call import Ttl
 from function.contract import names
 from function.contract.record import Declaration, XRReference
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 from tests.simulation import composing
 from tests.simulation.cluster import XR_KIND, XR_VERSION, Raw, controller_of, copied
 from tests.simulation.composing import Composed, Machine, Seen
@@ -175,7 +175,7 @@ class Composite:
             found = None if live is None else copied(live)
         secrets = dict(self.ground.cluster.secrets)
 
-        def secret(name: str) -> IssuedToken | None:
+        def secret(name: str) -> DrawnToken | None:
             return secrets.get((samples.NAMESPACE, name))
 
         seen = Seen(

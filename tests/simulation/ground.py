@@ -19,7 +19,7 @@ from function.contract.record import XRReference
 from function.contract.secrets import TokenPlaintext
 from reconciler.domain.broker import ids
 from reconciler.domain.identity import token
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 from reconciler.ports.cluster import LiveObject
 from reconciler.ports.identity import SigningKey
 from tests.fakes.memory import FrozenClock, MemoryStore
@@ -178,7 +178,7 @@ class Ground:
         ]
 
     def build(
-        self, name: str, xr: XRReference, *, born: IssuedToken | None, kept: Machine | None
+        self, name: str, xr: XRReference, *, born: DrawnToken | None, kept: Machine | None
     ) -> None:
         """Make a substrate, with a bootstrap or with that of one that just went."""
         uid = self.cluster.create_substrate(name, xr)

@@ -76,7 +76,7 @@ class People:
     def mend(self) -> None:
         """Undo what stands, once nothing goes wrong any more."""
         self._ground.mended = True
-        self._ground.cluster.policies = True
+        self._ground.cluster.unenforced = ""
         for composite in self.composites.values():
             if composite.paused and not composite.gone:
                 composite.paused = False
@@ -131,9 +131,9 @@ class People:
         if self._ground.mended:
             return
         if plan.kind is Kind.POLICIES_GONE:
-            self._ground.cluster.policies = False
+            self._ground.cluster.unenforced = "plexsphere-hold"
             await asyncio.sleep(plan.length_s)
-            self._ground.cluster.policies = True
+            self._ground.cluster.unenforced = ""
             return
         composite = self.composites.get(plan.target)
         if composite is not None:

@@ -171,7 +171,7 @@ class Promises:
             return
         self._phases[resource.id] = resource.phase
         self._ground.note("phase", f"{resource.key.name} {resource.phase}")
-        attempt = resource.generation + resource.accepted.retry
+        attempt = resource.generation + resource.retries
         told = _TOLD.get(resource.phase)
         if told is EventType.DELETED:
             attempt = -1

@@ -13,7 +13,7 @@ from function.compose import pipeline
 from function.compose.call import Outcome, Request
 from function.contract import names
 from function.declare import declare
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 from tests.simulation.cluster import SUBSTRATE_KIND, SUBSTRATE_VERSION, Raw
 from tests.simulation.composing import Machine, Seen
 from tests.unit.reconciler import samples
@@ -40,12 +40,14 @@ def ask(seen: Seen, *, composes_record: bool) -> Outcome:
     else:
         required[pipeline.REQUIRE_RECORD] = seen.record
     if seen.observed is not None:
-        resources[names.RESOURCE_SUBSTRATE] = _substrate(seen.observed)
+        resources[names.RESOURCE_SUBSTRATE] = _substrate(seen.observed, seen.declaration)
     status = {} if seen.record is None else seen.record.get("status") or {}
     name = status.get("xrName")
     if name is not None:
         found = seen.machine(name)
-        required[pipeline.REQUIRE_SUBSTRATE] = None if found is None else _substrate(found)
+        required[pipeline.REQUIRE_SUBSTRATE] = (
+            None if found is None else _substrate(found, seen.declaration)
+        )
     secret = ((status.get("bootstrap") or {}).get("secretRef") or {}).get("name")
     if secret is not None:
         token = seen.secret(secret)
@@ -78,7 +80,7 @@ def _named(kind: str, name: str, spec: Any) -> Raw:
     }  # fmt: skip
 
 
-def _substrate(machine: Machine) -> Raw:
+def _substrate(machine: Machine, declaration: Raw) -> Raw:
     conditions = [{"type": "Ready", "status": "True" if machine.ready else "False"}]
     if machine.failed:
         failed = {"type": "ProvisioningFailed", "status": "True", "reason": "Quota"}
@@ -87,7 +89,7 @@ def _substrate(machine: Machine) -> Raw:
         "name": machine.name,
         "namespace": samples.NAMESPACE,
         "uid": machine.live.uid,
-        "labels": {names.LABEL_HOLD: "true"},
+        "labels": {names.LABEL_HOLD: "true", names.LABEL_RECORD: _record(declaration)},
     }
     if machine.generation is not None:
         metadata["annotations"] = {names.ANNOTATION_GENERATION: str(machine.generation)}
@@ -102,7 +104,17 @@ def _substrate(machine: Machine) -> Raw:
     }
 
 
-def _secret(token: IssuedToken) -> Raw:
+def _record(declaration: Raw) -> str:
+    xr = declaration["xr"]
+    return names.record_name(
+        group=names.group_of(xr["apiVersion"]),
+        kind=xr["kind"],
+        name=xr["name"],
+        resource=names.RESOURCE_SUBSTRATE,
+    )
+
+
+def _secret(token: DrawnToken) -> Raw:
     def encoded(text: str) -> str:
         return base64.b64encode(text.encode()).decode()
 

@@ -35,7 +35,7 @@ def answer(seen: Seen, *, xr_uid: str) -> dict[str, Any]:
     metadata = {} if substrate is None else substrate.manifest["metadata"]
     stamp = (metadata.get("annotations") or {}).get(names.ANNOTATION_GENERATION)
     return {
-        "spec": None if record is None else record.manifest["spec"],
+        "spec": None if record is None else _resolved(record.manifest["spec"]),
         "substrate": metadata.get("name"),
         "generation": None if stamp is None else int(stamp),
     }
@@ -47,12 +47,15 @@ def model(seen: Seen, composed: Composed) -> dict[str, Any]:
     generation = None
     if composed.substrate is not None:
         generation = born.generation if born is not None else kept.generation if kept else None
-    spec = composed.record
-    if spec is not None:
-        # The policy is the blueprint's word; the model takes the XR's.
-        declaration = {k: v for k, v in spec["declaration"].items() if k != "registration"}
-        spec = {**spec, "declaration": declaration}
+    spec = None if composed.record is None else _resolved(composed.record)
     return {"spec": spec, "substrate": composed.substrate, "generation": generation}
+
+
+def _resolved(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a record's spec without who said what; the model knows what came of it alone."""
+    said = {"registration", "given"}
+    declaration = {k: v for k, v in spec["declaration"].items() if k not in said}
+    return {**spec, "declaration": declaration}
 
 
 def test_the_model_answers_as_the_function_does_in_simulated_lives() -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.simulation import batch
+from tests.simulation import batch, evidence
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.evidence import EVIDENCE
 from tests.simulation.given import plan, world
@@ -79,8 +79,34 @@ def test_everything_that_may_go_wrong_is_drawn_and_was_seen_for_real() -> None:
 
     assert set(drawn) == set(Kind) == set(EVIDENCE)
     assert min(drawn.values()) >= 50
-    missing = [path for path in EVIDENCE.values() if not (ROOT / path).is_file()]
-    assert missing == []
+
+
+def test_each_test_that_is_named_as_evidence_is_there() -> None:
+    """That it makes its fault is seen whenever it runs."""
+    modules = sorted({test.partition("::")[0] for test in EVIDENCE.values()})
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", *modules],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=250,
+    ).stdout
+
+    assert set(EVIDENCE.values()) <= set(told.splitlines())
+
+
+def test_a_test_that_does_not_make_its_fault_is_no_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named = EVIDENCE[Kind.FLAPS]
+    monkeypatch.setattr(evidence, "_made", defaultdict(set))
+    assert evidence.unmade(named) == [Kind.FLAPS]
+
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", f"{named} (call)")
+    evidence.made(Kind.FLAPS)
+
+    assert evidence.unmade(named) == []
 
 
 @pytest.mark.parametrize("kind", list(Kind))

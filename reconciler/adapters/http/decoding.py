@@ -38,8 +38,8 @@ async def read(request: web.Request, model: type[Model], *, code: str = "") -> M
         code: The contract's code for a body that cannot be decoded; empty for none.
 
     Raises:
-        ProblemError: 415 for another content type or any content encoding, 413 for more
-            than 16 KiB, 400 for what is no such JSON object.
+        ProblemError: 415 for another content type, any content encoding or another Unicode
+            encoding than UTF-8, 413 for more than 16 KiB, 400 for what is no such JSON object.
     """
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise refuse(415, "Content-Encoding must be absent", code=code)
@@ -48,8 +48,12 @@ async def read(request: web.Request, model: type[Model], *, code: str = "") -> M
     if (request.charset or "utf-8").lower() != "utf-8":
         raise refuse(415, "the body must be UTF-8", code=code)
     raw = await _bounded(request)
+    # Python's reader guesses the encoding by the first bytes and takes UTF-16 and UTF-32.
+    if not json.detect_encoding(raw).startswith("utf-8"):
+        raise refuse(415, "the body must be UTF-8", code=code)
     try:
-        decoded = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant)
+        text = raw.decode("utf-8-sig")
+        decoded = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
         return model.model_validate(decoded)
     except ValidationError as error:
         raise refuse(400, _describe(error, model), code=code) from None

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
+from aiohttp import StreamReader, hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from multidict import CIMultiDict
 
 from reconciler.adapters.http.certificate import RenewedCertificate
 from reconciler.adapters.http.connections import accepting
@@ -103,6 +106,8 @@ async def listening(
         max_field_size=HEADER_MAX_BYTES,
     )
     await runner.setup()
+    if runner.server is not None:
+        _keep_nameless(runner.server)
     renewal = None if certificate is None else asyncio.create_task(certificate.watch())
     try:
         async with _accepting(runner, address, certificate) as port:
@@ -113,6 +118,29 @@ async def listening(
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
         await runner.cleanup()
+
+
+def _keep_nameless(server: web.Server) -> None:
+    """Let no answer name aiohttp and its version, not even one that aiohttp gives by itself."""
+    made = server.request_factory
+
+    def make(
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        write_headers = writer.write_headers
+
+        async def without_name(status_line: str, headers: CIMultiDict[str]) -> None:
+            headers.popall(hdrs.SERVER, None)
+            await write_headers(status_line, headers)
+
+        writer.write_headers = without_name  # type: ignore[method-assign]
+        return made(message, payload, protocol, writer, task)
+
+    server.request_factory = make
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from aiohttp import web
@@ -34,14 +34,27 @@ from reconciler.ports.identity import Budget, NodeService
 _MALFORMED_HEARTBEAT: Final = "malformed_heartbeat_request"
 
 
-def node_app(enrolment: NodeService, *, address_budget: Budget) -> web.Application:
+class BearerBudget(Budget, Protocol):
+    """A budget of which what was taken can be given back."""
+
+    def give_back(self, key: str) -> None:
+        """Return one to a key's budget."""
+        ...
+
+
+def node_app(
+    enrolment: NodeService, *, address_budget: Budget, bearer_budget: BearerBudget
+) -> web.Application:
     """Build the node listener's application.
 
     Args:
         enrolment: What answers.
         address_budget: Registrations per client address, an IPv6 /64 counting as one.
+        bearer_budget: Requests with a bearer. One that proves a node spends that node's; any
+            other, and each for as long as it is being asked for, its address's. So thousands
+            of nodes may share an address, and nobody may guess or ask without end.
     """
-    handlers = _Handlers(enrolment, address_budget)
+    handlers = _Handlers(enrolment, address_budget, bearer_budget)
     served: Mapping[str, Handler] = {
         node_operations.REGISTER.id: handlers.register,
         node_operations.HEARTBEAT.id: handlers.heartbeat,
@@ -55,14 +68,15 @@ def node_app(enrolment: NodeService, *, address_budget: Budget) -> web.Applicati
 
 
 class _Handlers:
-    def __init__(self, enrolment: NodeService, address_budget: Budget) -> None:
+    def __init__(
+        self, enrolment: NodeService, address_budget: Budget, bearer_budget: BearerBudget
+    ) -> None:
         self._enrolment = enrolment
         self._address_budget = address_budget
+        self._bearer_budget = bearer_budget
 
     async def register(self, request: web.Request) -> web.Response:
-        wait_s = self._address_budget.take(address_key(request.remote))
-        if wait_s is not None:
-            raise ProblemError(rate_limited(wait_s))
+        _spend(self._address_budget, address_key(request.remote))
         wire = await decoding.read(request, RegisterRequest)
         body = wire.body()
         if wire.resource_id and wire.resource_id != body.resource_handle:
@@ -99,6 +113,8 @@ class _Handlers:
         return refuse
 
     async def _authenticated(self, request: web.Request) -> ids.NodeID:
+        address = address_key(request.remote)
+        _spend(self._bearer_budget, address)
         scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
         named = request.match_info.get("node_id")
         answered = await self._enrolment.authenticate(
@@ -107,8 +123,19 @@ class _Handlers:
             any_node=named is None,
         )
         if isinstance(answered, Denial):
+            if answered.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                # Nobody was told apart.
+                self._bearer_budget.give_back(address)
             raise ProblemError(answered)
+        self._bearer_budget.give_back(address)
+        _spend(self._bearer_budget, f"node {answered}")
         return answered
+
+
+def _spend(budget: Budget, key: str) -> None:
+    wait_s = budget.take(key)
+    if wait_s is not None:
+        raise ProblemError(rate_limited(wait_s))
 
 
 def _json(status: HTTPStatus, reply: str) -> web.Response:

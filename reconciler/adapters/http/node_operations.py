@@ -18,6 +18,7 @@ from reconciler.adapters.http.decoding import BODY_MAX_BYTES, Strict
 from reconciler.adapters.http.middleware import FAILED, SLOW
 from reconciler.domain.identity.denial import Denial, denial, invariant, rate_limited
 
+TOO_OFTEN: Final = rate_limited(1)
 BEARER: Final = tuple(
     map(
         denial,
@@ -66,7 +67,7 @@ class Operation:
     @property
     def asked_first(self) -> tuple[Denial, ...]:
         """How it refuses whom it does not know."""
-        return BEARER if self.authenticated else ()
+        return (TOO_OFTEN, *BEARER) if self.authenticated else (TOO_OFTEN,)
 
     @property
     def problems(self) -> tuple[Denial, ...]:
@@ -97,7 +98,6 @@ REGISTER: Final = Operation(
     request=node_wire.RegisterRequest,
     reply=node_wire.RegisterReply,
     refusals=(
-        rate_limited(1),
         *_body(),
         invariant("a field is missing, empty, too long, or no UUID"),
         *map(

@@ -1,4 +1,4 @@
-"""What operators read of tokens and placements, and how they revoke a token.
+"""What operators read of tokens, placements and ids; revoking a token, taking a node out.
 
 Belongs here: routes and JSON. Not here: who may (`operator_auth`), rows (`ports.operator`).
 A token's text and digest are in no answer: the rows do not hold them. Minting is not served:
@@ -21,7 +21,15 @@ from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import InvalidInputError
 from reconciler.domain.identity.denial import Denial
 from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
-from reconciler.ports.operator import Assignment, OperatorStore, TokenMetadata, TokenRevocation
+from reconciler.ports.operator import (
+    REASON_MAX,
+    Assignment,
+    Named,
+    NodeDeregistration,
+    OperatorStore,
+    TokenMetadata,
+    TokenRevocation,
+)
 
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 500
@@ -60,6 +68,8 @@ class OperatorAPI:
         router.add_post(_TOKENS, self.issue)
         router.add_get(one, self.token, allow_head=False)
         router.add_delete(one, self.revoke)
+        router.add_delete(f"{_PROJECT}/nodes/{{node_id:{_ID}}}", self.deregister)
+        router.add_get(f"{_PROJECT}/ids/{{wanted:{_ID}}}", self.named, allow_head=False)
 
     async def assignment(self, request: web.Request) -> web.Response:
         """Answer where a Project lives."""
@@ -115,6 +125,40 @@ class OperatorAPI:
             raise refuse(409, "the token was consumed or revoked before")
         return web.Response(status=204, headers={"Cache-Control": "no-store"})
 
+    async def deregister(self, request: web.Request) -> web.Response:
+        """Take out a node that its resource left behind; who did and why is audited and logged."""
+        user = await self._gate.admit(request)
+        reason = request.query.get("reason", "").strip()
+        if not (1 <= len(reason) <= REASON_MAX and reason.isprintable()):
+            raise refuse(400, f"reason must be one printable line of 1 to {REASON_MAX} characters")
+        project, node = _project(request), ids.NodeID(UUID(request.match_info["node_id"]))
+        try:
+            outcome = await self._store.deregister(project, node, by=user, reason=reason)
+        except (StoreUnavailableError, AllocationLostError):
+            raise ProblemError(_UNAVAILABLE) from None
+        except InvalidInputError:
+            raise refuse(400, "the user's name cannot be audited") from None
+        _log.info(
+            "operator_deregisters user=%r project=%s node=%s outcome=%s",
+            user, project, node, outcome,
+        )  # fmt: skip
+        if outcome is NodeDeregistration.ABSENT:
+            raise refuse(404, "the Project has no such node")
+        if outcome is NodeDeregistration.ALIVE:
+            raise refuse(409, "its resource is alive: delete it, and the node leaves in order")
+        return web.Response(status=204, headers={"Cache-Control": "no-store"})
+
+    async def named(self, request: web.Request) -> web.Response:
+        """Answer what an id stands for."""
+        await self._gate.admit(request)
+        try:
+            found = await self._store.named(_project(request), UUID(request.match_info["wanted"]))
+        except StoreUnavailableError:
+            raise ProblemError(_UNAVAILABLE) from None
+        if found is None:
+            raise refuse(404, "the Project has nothing of this id")
+        return _json(_members(found))
+
     async def issue(self, request: web.Request) -> NoReturn:
         """Refuse to mint: a token that is bound to no resource could enrol any."""
         await self._gate.admit(request)
@@ -146,7 +190,7 @@ def _cursor(request: web.Request) -> ids.BootstrapTokenID | None:
         raise refuse(400, "cursor must be the next_cursor of a page") from None
 
 
-def _members(row: Assignment | TokenMetadata) -> dict[str, Any]:
+def _members(row: Assignment | Named | TokenMetadata) -> dict[str, Any]:
     """Return a row's members; what is not known is left out, as the contract's optional ones."""
     return {name: _wire(value) for name, value in asdict(row).items() if value is not None}
 

@@ -50,11 +50,14 @@ class TokenBuckets:
     Args:
         per_second: How fast a bucket refills; also its size, so a burst is one second's.
         monotonic: A clock in seconds that never goes back.
+        at_once: What a bucket holds at least.
     """
 
-    def __init__(self, *, per_second: float, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, *, per_second: float, monotonic: Callable[[], float], at_once: int = 1
+    ) -> None:
         self._per_second = per_second
-        self._size = max(1.0, per_second)
+        self._size = max(float(at_once), per_second)
         self._monotonic = monotonic
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
@@ -78,3 +81,9 @@ class TokenBuckets:
             bucket.tokens -= 1
             return None
         return max(1, math.ceil((1 - bucket.tokens) / self._per_second))
+
+    def give_back(self, key: str) -> None:
+        """Return what was taken for nothing; a bucket that was forgotten is full."""
+        bucket = self._buckets.get(key)
+        if bucket is not None:
+            bucket.tokens = min(self._size, bucket.tokens + 1)

@@ -7,9 +7,8 @@ Imported by the gateway.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from function.contract import names
+from reconciler.adapters.kubernetes import manifests
 from reconciler.adapters.kubernetes.client import (
     METADATA_ONLY,
     KubernetesClient,
@@ -21,9 +20,6 @@ from reconciler.domain.broker import external_secret
 from reconciler.domain.broker.errors import StaleAggregateError
 from reconciler.ports.cluster import Needed
 
-_DEPTH_MAX: Final = 16
-"""Deeper than any manifest of ours."""
-
 
 class CredentialObjects:
     """Secrets and ExternalSecrets of one API server."""
@@ -34,6 +30,9 @@ class CredentialObjects:
 
     async def hold(self, namespace: str, name: str) -> bool:
         """Put the hold on both; tell whether the Secret is there.
+
+        Somebody may have prepared either: what says that it is released says so no more once
+        it is held, and one that goes is held by nobody.
 
         The Secret is held first and let go last: an ExternalSecret without a template hands
         its labels on, and External Secrets may neither create with the hold nor take it off.
@@ -74,13 +73,15 @@ class CredentialObjects:
             if await self._effects.create(path.rpartition("/")[0], manifest):
                 return True
             found = await self._client.get(path)
-        if found is None or "deletionTimestamp" in found["metadata"]:
-            # It goes, and is made anew the next time.
+        if found is None:
+            # It went, and is made anew the next time.
             return True
         if not _is_ours(found):
             return False
+        if "deletionTimestamp" in found["metadata"]:
+            return True
         await self._effects.unmark(path, found)
-        if not _holds(found, manifest):
+        if not manifests.holds(found, manifest):
             await self._change(path, manifest, uid=found["metadata"]["uid"])
         return True
 
@@ -103,14 +104,20 @@ class CredentialObjects:
         return await self._client.get(path, accept=METADATA_ONLY)
 
     async def _hold(self, path: str) -> bool:
-        """Set the label, and take the mark off; compared first.
+        """Set the label, and take the mark and the release off; compared first.
 
         Raises:
+            GoingError: It is being deleted, and was not held before.
             StaleAggregateError: It was written since it was read.
         """
         found = await self._metadata(path)
-        if found is None or (_is_held(found) and not is_marked(found)):
-            return found is not None
+        if found is None:
+            return False
+        held = _is_held(found)
+        if held and not is_marked(found) and not manifests.is_released(found):
+            return True
+        if not held:
+            manifests.refuse_going(found, "Secret" if "/secrets/" in path else external_secret.KIND)
         if await self._label(path, found, "true"):
             return True
         if await self._metadata(path) is None:
@@ -134,7 +141,7 @@ class CredentialObjects:
             path,
             found,
             labels={names.LABEL_HOLD: held},
-            annotations={names.ANNOTATION_RELEASING: None},
+            annotations={names.ANNOTATION_RELEASING: None, names.ANNOTATION_RELEASED: None},
         )
 
 
@@ -156,21 +163,5 @@ def _external(namespace: str, name: str) -> Object:
 
 
 def _is_ours(found: Object) -> bool:
-    return external_secret.is_ours(found["metadata"].get("labels") or {})
-
-
-def _holds(found: Any, wanted: Any, depth: int = 0) -> bool:
-    """Tell whether all that is wanted is there; the server has added its defaults."""
-    if depth > _DEPTH_MAX:  # pragma: no cover - manifests of ours are six deep
-        return False
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(
-            key in found and _holds(found[key], value, depth + 1) for key, value in wanted.items()
-        )
-    if isinstance(wanted, list):
-        return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(_holds(a, b, depth + 1) for a, b in zip(found, wanted, strict=True))
-        )
-    return bool(found == wanted)
+    """Tell whether it was rendered here: anybody may write our label, and not the hold."""
+    return _is_held(found) and external_secret.is_ours(found["metadata"].get("labels") or {})

@@ -13,7 +13,14 @@ from typing import Any, Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.adapters.kubernetes import events, manifests, preconditions, xr_facts
+from reconciler.adapters.kubernetes import (
+    events,
+    health,
+    manifests,
+    policies,
+    preconditions,
+    xr_facts,
+)
 from reconciler.adapters.kubernetes.client import (
     JSON_PATCH,
     KubernetesClient,
@@ -21,17 +28,20 @@ from reconciler.adapters.kubernetes.client import (
     Object,
 )
 from reconciler.adapters.kubernetes.credentials import CredentialObjects
-from reconciler.adapters.kubernetes.effects import Effects, MayWrite, anybody, is_marked
+from reconciler.adapters.kubernetes.effects import Effects, MayWrite, anybody
+from reconciler.adapters.kubernetes.project_namespace import ProjectNamespaces
+from reconciler.adapters.kubernetes.project_rights import ProjectRights
 from reconciler.adapters.kubernetes.protected import ProtectedObjects
+from reconciler.adapters.kubernetes.provider_configs import ProviderConfigs
 from reconciler.adapters.kubernetes.rights import Rights
 from reconciler.adapters.kubernetes.token_secrets import TokenSecrets
-from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.broker.provider_config import KIND
 from reconciler.domain.broker.release import XRFacts
 from reconciler.ports.broker import (
-    IssuedToken,
+    DrawnToken,
 )
-from reconciler.ports.cluster import SOMEBODY_ELSE, LiveObject, Needed
+from reconciler.ports.cluster import LiveObject, Needed
+from reconciler.ports.health import Health
 
 _RECORDS: Final = f"/apis/{names.API_VERSION}/namespaces"
 
@@ -44,121 +54,91 @@ class KubernetesGateway:
         self._effects = Effects(client, may_write)
         self._tokens = TokenSecrets(client, self._effects)
         self._credentials = CredentialObjects(client, self._effects)
+        self._configs = ProviderConfigs(client, self._effects)
         self._protected = ProtectedObjects(client, self._effects)
         self._rights = Rights(client)
+        self._own = ProjectRights(client, self._effects)
+        self._namespaces = ProjectNamespaces(client, self._effects, self._own)
 
-    async def hold_policies_bound(self) -> bool:
-        """Tell whether the admission policies exist with a Deny binding each."""
-        return await preconditions.policies_bound(self._client)
+    async def hold_policies_problem(self) -> str | None:
+        """Name the first admission policy that is not in force as it must be, and why."""
+        return await policies.problem(self._client)
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
         """Say why a kind cannot be composed here, or None when it can."""
         return await preconditions.definition_problem(self._client, reference)
 
     async def missing_rights(
-        self, *, api_version: str, kind: str, verbs: Sequence[str]
+        self, *, api_version: str, kind: str, verbs: Sequence[str], namespace: str = ""
     ) -> tuple[str, ...]:
-        """Return which verbs we lack on a kind in all namespaces."""
-        return await self._rights.missing(api_version=api_version, kind=kind, verbs=verbs)
+        """Return which verbs we lack on a kind, in all namespaces or in one."""
+        return await self._rights.missing(
+            api_version=api_version, kind=kind, verbs=verbs, namespace=namespace
+        )
 
     async def hold_namespace(
         self, namespace: str, *, records: int, needed: Needed | None = None
     ) -> None:
         """Put the hold label and the record count on a namespace; none off at zero."""
-        path = f"/api/v1/namespaces/{namespace}"
-        found = await self._client.get(path)
-        if found is None:
-            return
-        metadata = found["metadata"]
-        wanted = ("true", str(records)) if records else (None, None)
-        held = (metadata.get("labels") or {}).get(names.LABEL_HOLD)
-        count = (metadata.get("annotations") or {}).get(names.ANNOTATION_RECORDS)
-        if (held, count) == wanted and not is_marked(found):
-            return
-        marked: Object | None = found
-        if not records and needed is not None:
-            marked = await self._effects.marked(path, found, needed)
-        if marked is None:
-            return
-        changed = await self._effects.change(
-            path,
-            marked,
-            labels={names.LABEL_HOLD: wanted[0]},
-            annotations={
-                names.ANNOTATION_RECORDS: wanted[1],
-                names.ANNOTATION_RELEASING: None,
-            },
-        )
-        if records and not changed:
-            message = f"cannot hold namespace {namespace!r}: it was written since it was read"
-            raise StaleAggregateError(message)
-        if not changed:
-            await self._effects.surely_let_go(path)
+        await self._namespaces.hold(namespace, records=records, needed=needed)
 
     async def token_secret_exists(self, namespace: str, name: str) -> bool:
         """Tell whether a token Secret exists, by a live GET."""
-        return await self._tokens.exists(namespace, name)
+        async with self._own.exercised(namespace):
+            return await self._tokens.exists(namespace, name)
 
-    async def create_token_secret(self, record: Object, *, name: str, token: IssuedToken) -> None:
+    async def create_token_secret(self, record: Object, *, name: str, token: DrawnToken) -> bool:
         """Create the immutable Secret of one generation; the record's own stays as it is."""
-        await self._tokens.create(record, _record(record), name=name, token=token)
+        async with self._own.exercised(record["metadata"]["namespace"]):
+            return await self._tokens.create(record, _record(record), name=name, token=token)
 
     async def delete_token_secret(self, namespace: str, name: str, *, owner: str) -> None:
         """Delete a token Secret of the record with this uid; another one's stays."""
-        await self._tokens.delete(namespace, name, owner=owner)
+        async with self._own.exercised(namespace):
+            await self._tokens.delete(namespace, name, owner=owner)
 
     async def provider_config_holder(self, manifest: dict[str, Any]) -> str | None:
         """Return which credential holds a ProviderConfig's name; None when it is free."""
-        found = await self._effects.find(manifest)
-        if found is None:
-            return None
-        annotations = found["metadata"].get("annotations") or {}
-        return str(annotations.get(ANNOTATION_CREDENTIAL, SOMEBODY_ELSE))
+        async with self._own.exercised(manifest["metadata"]["namespace"]):
+            return await self._configs.holder(manifest)
 
     async def ensure_provider_config(self, manifest: dict[str, Any]) -> None:
-        """Create a ProviderConfig where its kind is served; an existing one stays."""
-        path = await self._effects.path_of(manifest)
-        if path is None:
-            return
-        found = await self._client.get(path)
-        if found is None:
-            await self._effects.create(path.rpartition("/")[0], manifest)
-        else:
-            await self._effects.unmark(path, found)
+        """Create a ProviderConfig, or have ours as it should be; another's stays."""
+        async with self._own.exercised(manifest["metadata"]["namespace"]):
+            await self._configs.ensure(manifest)
 
     async def delete_provider_config(
         self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
     ) -> None:
         """Delete a ProviderConfig that the broker made; an absent one is success."""
         metadata = {"name": name, "namespace": namespace}
-        path = await self._effects.path_of(
-            {"apiVersion": api_version, "kind": "ProviderConfig", "metadata": metadata}
-        )
-        found = None if path is None else await self._client.get(path)
-        if path is None or found is None:
-            return
-        if ANNOTATION_CREDENTIAL in (found["metadata"].get("annotations") or {}):
-            await self._effects.delete_unneeded(path, found, needed)
+        manifest = {"apiVersion": api_version, "kind": KIND, "metadata": metadata}
+        async with self._own.exercised(namespace):
+            await self._configs.delete(manifest, needed)
 
     async def provider_config_secret(self, manifest: dict[str, Any]) -> str | None:
         """Return the Secret that a ProviderConfig refers to, or None."""
-        return manifests.credentials_secret(await self._effects.find(manifest) or {})
+        async with self._own.exercised(manifest["metadata"]["namespace"]):
+            return await self._configs.secret(manifest)
 
     async def hold_credentials(
         self, namespace: str, name: str, *, held: bool, needed: Needed | None = None
     ) -> bool:
         """Put the hold on a Secret and its ExternalSecret, or take it off."""
-        if held:
-            return await self._credentials.hold(namespace, name)
-        return await self._credentials.let_go(namespace, name, needed=needed)
+        async with self._own.exercised(namespace):
+            if held:
+                return await self._credentials.hold(namespace, name)
+            return await self._credentials.let_go(namespace, name, needed=needed)
 
     async def render_external_secret(self, manifest: dict[str, Any]) -> bool:
         """Make our ExternalSecret if it differs; tell whether it is ours and served."""
-        return await self._credentials.render(manifest)
+        async with self._own.exercised(manifest["metadata"]["namespace"]):
+            return await self._credentials.render(manifest)
 
     async def external_secret_taken(self, manifest: dict[str, Any]) -> bool:
         """Tell whether an ExternalSecret's name is somebody else's."""
-        return await self._credentials.is_taken(manifest)
+        async with self._own.exercised(manifest["metadata"]["namespace"]):
+            return await self._credentials.is_taken(manifest)
 
     async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
         """Look up a composite resource, live; another uid under its name is not it.
@@ -175,6 +155,10 @@ class KubernetesGateway:
     async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return a protected object by a live GET, or None when it is gone."""
         return await self._protected.get(reference, namespace)
+
+    async def health(self, reference: SubstrateReference, namespace: str) -> Health | None:
+        """Return what an object says by a live GET; None when it is gone, or of the core group."""
+        return await health.read(self._effects, reference, namespace)
 
     async def is_composite(self, reference: SubstrateReference) -> bool:
         """Tell whether an object is one that composes others."""
@@ -255,6 +239,10 @@ class KubernetesGateway:
                 subject, namespace, reason=reason, message=message, warning=warning
             )
             await events.record(self._effects, body)
+
+
+def _annotations(found: Object) -> Object:
+    return found["metadata"].get("annotations") or {}
 
 
 def _record(record: Object) -> str:

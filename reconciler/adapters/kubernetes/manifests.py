@@ -6,10 +6,15 @@ Belongs here: names and owners as plain dicts. Not here: any call.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any, Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.adapters.kubernetes.client import Object
+from reconciler.domain.broker.errors import GoingError
+
+_DEPTH_MAX: Final = 16
+"""Deeper than any manifest of ours."""
 
 
 def owned_by(found: Object, uid: str) -> bool:
@@ -63,3 +68,36 @@ def credentials_secret(provider_config: Object) -> str | None:
     # Another Secret is not ours to let go, whatever somebody wrote into a ProviderConfig.
     ours = isinstance(name, str) and names.is_cloud_credentials_secret(name)
     return str(name) if ours else None
+
+
+def is_released(found: Object) -> bool:
+    """Tell whether an object says that it may be deleted though it is held."""
+    return names.ANNOTATION_RELEASED in (found["metadata"].get("annotations") or {})
+
+
+def refuse_going(found: Object, kind: str) -> None:
+    """Refuse to take what is being deleted.
+
+    Raises:
+        GoingError: It is; names what it waits for.
+    """
+    metadata = found["metadata"]
+    if "deletionTimestamp" in metadata:
+        raise GoingError(kind, metadata["name"], tuple(metadata.get("finalizers") or ()))
+
+
+def holds(found: Any, wanted: Any, depth: int = 0) -> bool:
+    """Tell whether all that is wanted is there; the server has added its defaults."""
+    if depth > _DEPTH_MAX:  # pragma: no cover - manifests of ours are six deep
+        return False
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            key in found and holds(found[key], value, depth + 1) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(holds(a, b, depth + 1) for a, b in zip(found, wanted, strict=True))
+        )
+    return bool(found == wanted)

@@ -1,34 +1,14 @@
 """What must hold on a management cluster before anything is provisioned there.
 
-Belongs here: reading policies and served kinds. Not here: any write, and what follows
-when something is missing. Imported by the gateway. Source: design §2 "What holds it".
+Belongs here: reading served kinds. Not here: the admission policies (`policies`), any write, and
+what follows when something is missing. Imported by the gateway.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from function.contract import names
 from function.contract.record import SubstrateReference
 from reconciler.adapters.kubernetes.client import KubernetesClient, Object, group_path
-
-POLICIES: Final = ("plexsphere-hold", "plexsphere-hold-children", "plexsphere-hold-records")
-_POLICY_ROOT: Final = "/apis/admissionregistration.k8s.io/v1"
-
-
-async def policies_bound(client: KubernetesClient) -> bool:
-    """Tell whether the admission policies exist with a Deny binding each."""
-    for policy in POLICIES:
-        if await client.get(f"{_POLICY_ROOT}/validatingadmissionpolicies/{policy}") is None:
-            return False
-    path = f"{_POLICY_ROOT}/validatingadmissionpolicybindings"
-    bindings = await client.request("GET", path)
-    denying = {
-        item["spec"]["policyName"]
-        for item in bindings.get("items") or []
-        if "Deny" in (item["spec"].get("validationActions") or [])
-    }
-    return denying.issuperset(POLICIES)
 
 
 async def definition_problem(client: KubernetesClient, reference: SubstrateReference) -> str | None:

@@ -23,7 +23,7 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 class Rights:
     """The rights of our account on one API server.
 
-    Memory is one entry per kind and verb that was allowed.
+    Memory is one entry per kind and verb, and namespace if in one, that was allowed.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Rights:
     ) -> None:
         self._client = client
         self._monotonic = monotonic
-        self._allowed: dict[tuple[str, str, str], float] = {}
+        self._allowed: dict[tuple[str, ...], float] = {}
 
     async def missing(
-        self, *, api_version: str, kind: str, verbs: Sequence[str]
+        self, *, api_version: str, kind: str, verbs: Sequence[str], namespace: str = ""
     ) -> tuple[str, ...]:
-        """Return which verbs are lacking on a kind in all namespaces."""
+        """Return which verbs are lacking on a kind in a namespace; without one, in all of them."""
         try:
             plural = await self._client.plural(api_version, kind)
         except KubernetesError as error:
@@ -44,13 +44,14 @@ class Rights:
                 return tuple(verbs)
             raise
         group = group_of(api_version)
-        return tuple([verb for verb in verbs if not await self._may(group, plural, verb)])
+        where = {"namespace": namespace} if namespace else {}
+        asked = [{"group": group, "resource": plural, "verb": verb, **where} for verb in verbs]
+        return tuple([each["verb"] for each in asked if not await self._may(each)])
 
-    async def _may(self, group: str, plural: str, verb: str) -> bool:
-        key = (group, plural, verb)
+    async def _may(self, attributes: dict[str, str]) -> bool:
+        key = tuple(attributes.values())
         if self._monotonic() < self._allowed.get(key, 0.0):
             return True
-        attributes = {"group": group, "resource": plural, "verb": verb}
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",

@@ -16,7 +16,7 @@ from reconciler.adapters.kubernetes.answers import KubernetesError
 from reconciler.adapters.kubernetes.client import KubernetesClient, Object
 from reconciler.adapters.kubernetes.effects import Effects
 from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.ports.broker import IssuedToken
+from reconciler.ports.broker import DrawnToken
 
 _BEGINNINGS: Final = ("psb_", "cHNi")
 """How every token begins, plain and in base64 (contracts §3.3)."""
@@ -33,7 +33,7 @@ class TokenSecrets:
         """Tell whether there is one, by a live GET."""
         return await self._client.get(f"{_all(namespace)}/{name}") is not None
 
-    async def create(self, record: Object, path: str, *, name: str, token: IssuedToken) -> None:
+    async def create(self, record: Object, path: str, *, name: str, token: DrawnToken) -> bool:
         """Create the immutable Secret of one generation; the record's own stays as it is.
 
         One that an earlier record of this name left behind gives way: its token opens
@@ -45,6 +45,9 @@ class TokenSecrets:
             name: The Secret's.
             token: What is in it.
 
+        Returns:
+            Whether what is there carries it.
+
         Raises:
             StaleAggregateError: The record is gone: what stands there may be its successor's.
             KubernetesError: The API server refuses it; without the server's words where they
@@ -53,11 +56,11 @@ class TokenSecrets:
         collection = _all(record["metadata"]["namespace"])
         body = _manifest(record, name=name, token=token)
         if await self._create(collection, body):
-            return
+            return True
         uid = record["metadata"]["uid"]
         found = await self._client.get(f"{collection}/{name}")
         if found is not None and manifests.owned_by(found, uid):
-            return
+            return bool(found.get("data") == body["data"])
         # Looked up after the Secret: while the record is there, what was found is older than it.
         live = await self._client.get(path)
         if live is None or live["metadata"]["uid"] != uid:
@@ -65,7 +68,7 @@ class TokenSecrets:
             raise StaleAggregateError(message)
         if found is not None:
             await self._effects.delete(f"{collection}/{name}", uid=found["metadata"]["uid"])
-        await self._create(collection, body)
+        return await self._create(collection, body)
 
     async def _create(self, collection: str, body: Object) -> bool:
         try:
@@ -89,7 +92,7 @@ class TokenSecrets:
             await self._effects.delete(path, uid=found["metadata"]["uid"])
 
 
-def _manifest(record: Object, *, name: str, token: IssuedToken) -> Object:
+def _manifest(record: Object, *, name: str, token: DrawnToken) -> Object:
     metadata = record["metadata"]
     encoded = base64.b64encode(token.plaintext.reveal().encode()).decode()
     generation = base64.b64encode(str(token.generation).encode()).decode()

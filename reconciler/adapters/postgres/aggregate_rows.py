@@ -24,7 +24,8 @@ COLUMNS: LiteralString = (
     "management_cluster_id, status, xr_name, namespace, xr_group, xr_kind, owner_name, "
     "resource, record_name, record_uid, accepted, protected, created_at, updated_at, "
     "bootstrap_token_id, generation, version, deletion_requested_at, force_released_at, "
-    "enrolling_since, recreations, recreating_since, children, rendered_with"
+    "enrolling_since, recreations, recreating_since, children, rendered_with, "
+    "provisioning_since, retries"
 )
 """Every column, in the order of `values`."""
 
@@ -62,6 +63,8 @@ def values(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.recreating_since,
         children(resource),
         rendered_with(resource),
+        resource.provisioning_since,
+        resource.retries,
     )
 
 
@@ -126,7 +129,9 @@ def hydrate(row: asyncpg.Record) -> ProvisionedResource:
         version=row["version"],
         deletion_requested_at=row["deletion_requested_at"],
         force_released_at=row["force_released_at"],
+        provisioning_since=row["provisioning_since"],
         enrolling_since=row["enrolling_since"],
+        retries=row["retries"],
         recreations=row["recreations"],
         recreating_since=row["recreating_since"],
         children=tuple(_child(item) for item in row["children"]),

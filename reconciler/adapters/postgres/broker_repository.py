@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final, LiteralString
 
 import asyncpg
@@ -47,7 +48,7 @@ _CREATE_ATTEMPTS: Final = 3
 _INSERT: LiteralString = f"""
 INSERT INTO plexsphere.provisioned_resources ({COLUMNS})
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-        $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)
+        $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)
 ON CONFLICT (project_id, namespace, xr_group, xr_kind, owner_name, resource)
     WHERE deletion_requested_at IS NULL DO NOTHING
 RETURNING {COLUMNS}
@@ -91,9 +92,15 @@ SET status = $3, record_name = $4, record_uid = $5, accepted = $6, protected = $
     bootstrap_token_id = $8, generation = $9, updated_at = $10,
     force_released_at = coalesce(force_released_at, $11), enrolling_since = $12,
     recreations = $13, recreating_since = $14, children = $15, rendered_with = $16,
+    provisioning_since = CASE WHEN $17 THEN coalesce(provisioning_since, clock_timestamp()) END,
+    retries = greatest(retries, $18),
     version = version + 1
 WHERE id = $1 AND version = $2
 RETURNING {COLUMNS}
+"""
+
+_PROVISIONING_FOR: LiteralString = """
+SELECT clock_timestamp() - provisioning_since FROM plexsphere.provisioned_resources WHERE id = $1
 """
 
 _EXISTS: LiteralString = """
@@ -137,6 +144,12 @@ class PostgresBrokerRepository(PostgresCensus):
         if row is None:
             raise _not_found()
         return hydrate(row)
+
+    async def provisioning_for(self, resource_id: ids.ProvisionedResourceID) -> timedelta | None:
+        """Return for how long a substrate has been due, by the database's clock."""
+        with translated("read provisioned resource"):
+            took: timedelta | None = await self._store.fetchval(_PROVISIONING_FOR, resource_id)
+        return took
 
     async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
         """Return the aggregate of a key whose deletion was not requested, or None."""
@@ -260,6 +273,8 @@ def _change(resource: ProvisionedResource) -> tuple[Any, ...]:
         resource.recreating_since,
         children(resource),
         rendered_with(resource),
+        resource.provisioning_since is not None,
+        resource.retries,
     )
 
 

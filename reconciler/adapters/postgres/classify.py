@@ -12,10 +12,11 @@ from typing import Final
 
 import asyncpg
 
+from function.contract.conditions import Reason
 from reconciler.domain.broker.errors import (
     AssignmentNotFoundError,
     BrokerError,
-    InvalidInputError,
+    RefusedError,
 )
 from reconciler.ports.broker import MeshRefusedError
 from reconciler.ports.identity import AllocationLostError, StoreUnavailableError
@@ -63,6 +64,25 @@ _FOR_GOOD: Final = (
 """A table or a right that is missing, a wrong password: what no other try mends."""
 
 
+_RULES: Final = (
+    asyncpg.CheckViolationError,
+    asyncpg.ForeignKeyViolationError,
+    asyncpg.NotNullViolationError,
+)
+
+
+class BrokenRuleError(RefusedError):
+    """The schema refuses a row.
+
+    Attributes:
+        rule: The field, as the schema names it, and what it must be; never its value.
+    """
+
+    def __init__(self, attempt: str, rule: str) -> None:
+        self.rule = rule
+        super().__init__(f"cannot {attempt}: {rule}", reason=Reason.INVALID_INPUT)
+
+
 @contextmanager
 def translated(attempt: str) -> Iterator[None]:
     """Translate the driver errors of a block.
@@ -72,21 +92,22 @@ def translated(attempt: str) -> Iterator[None]:
 
     Raises:
         AssignmentNotFoundError: A Project or cluster that a row refers to is not stored.
-        InvalidInputError: A CHECK or another reference refuses a row.
+        BrokenRuleError: A CHECK or another reference refuses a row, or Postgres a value.
         AllocationLostError: A lock, an address, a key or a nonce was lost to somebody else.
         StoreUnavailableError: The server cannot be reached now.
     """
     try:
         yield
-    except asyncpg.ForeignKeyViolationError as error:
+    except _RULES as error:
         if error.constraint_name in _PLACEMENT:
             message = f"cannot {attempt}: its Project or management cluster is not stored"
             raise AssignmentNotFoundError(message) from error
-        message = f"cannot {attempt}: {error.constraint_name} refers to nothing"
-        raise InvalidInputError(message) from error
-    except asyncpg.CheckViolationError as error:
-        message = f"cannot {attempt}: {error.constraint_name} refuses the row"
-        raise InvalidInputError(message) from error
+        raise BrokenRuleError(attempt, _rule(error)) from error
+    except asyncpg.DataError as error:
+        kind = type(error).__name__.removesuffix("Error")
+        rule = f"a value must be one that Postgres stores ({kind})"
+        # Not the cause: it quotes the value.
+        raise BrokenRuleError(attempt, rule) from None
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name in _TAKEN:
             message = f"cannot {attempt}: {error.constraint_name} was taken meanwhile"
@@ -152,6 +173,19 @@ def refused(attempt: str) -> Iterator[None]:
     try:
         with translated(attempt):
             yield
+    except BrokenRuleError as error:
+        raise MeshRefusedError(str(error), rule=error.rule) from error
     except (asyncpg.PostgresError, BrokerError) as error:
         message = f"cannot {attempt}: the store refuses it"
         raise MeshRefusedError(message) from error
+
+
+def _rule(error: asyncpg.PostgresError) -> str:
+    """Return field and rule of a refused row; constraints are named `<table>_<field>_<kind>`."""
+    table, constraint = error.table_name or "", error.constraint_name or ""
+    if isinstance(error, asyncpg.NotNullViolationError):
+        return f"{table}.{error.column_name}: must not be null"
+    field = constraint.removeprefix(f"{table}_").rpartition("_")[0] or constraint
+    if isinstance(error, asyncpg.ForeignKeyViolationError):
+        return f"{table}.{field}: must name a stored row ({constraint})"
+    return f"{table}.{field}: must satisfy {constraint}"

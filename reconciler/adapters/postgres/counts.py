@@ -13,7 +13,7 @@ from uuid import UUID
 
 import asyncpg
 
-from reconciler.adapters.postgres.classify import translated
+from reconciler.adapters.postgres.classify import passing, translated
 from reconciler.adapters.postgres.fence import Store
 from reconciler.domain.broker import ids
 from reconciler.ports.census import PAGE, CredentialUse, Sighting
@@ -157,6 +157,11 @@ class PostgresCensus:
         with translated("find records of another management cluster"):
             slug = await self._store.fetchval(_ELSEWHERE, list(uids), self._cluster)
         return None if slug is None else str(slug)
+
+    async def prove_writable(self) -> None:
+        """Go through a write that changes nothing."""
+        with passing("write"):
+            await self._store.prove()
 
     async def thawed(self, cluster: ids.ManagementClusterID, *, within: timedelta) -> bool:
         """Tell whether a person declared a cluster's state true within that time."""

@@ -31,7 +31,7 @@ CONNECTION_WAIT_S: Final = 3.0
 """Longest wait for a connection: a 503 that says when to come again beats a late one."""
 
 _CREDENTIAL: LiteralString = """
-SELECT nsk_hash, previous_nsk_hash, deregistered_at IS NOT NULL AS deregistered,
+SELECT nsk_hash, previous_nsk_hash, earlier_nsk_hashes, deregistered_at IS NOT NULL AS deregistered,
        coalesce(reported_at, last_heartbeat_at) IS NOT NULL AS reported
 FROM plexsphere.nodes WHERE id = $1
 """
@@ -39,9 +39,12 @@ FROM plexsphere.nodes WHERE id = $1
 _REPORT: LiteralString = """
 UPDATE plexsphere.nodes
 SET reported_at = now(), nsk_hash = $2,
-    previous_nsk_hash = CASE WHEN nsk_hash = $2 THEN previous_nsk_hash ELSE nsk_hash END
+    previous_nsk_hash = CASE WHEN nsk_hash = $2 THEN previous_nsk_hash ELSE nsk_hash END,
+    earlier_nsk_hashes = CASE WHEN $2 = ANY (earlier_nsk_hashes)
+        THEN array_append(array_remove(earlier_nsk_hashes, $2), previous_nsk_hash)
+        ELSE earlier_nsk_hashes END
 WHERE id = $1 AND reported_at IS NULL AND last_heartbeat_at IS NULL AND deregistered_at IS NULL
-  AND $2 IN (nsk_hash, previous_nsk_hash)
+  AND ($2 IN (nsk_hash, previous_nsk_hash) OR $2 = ANY (earlier_nsk_hashes))
 RETURNING true
 """
 
@@ -96,7 +99,10 @@ class PostgresEnrolmentStore:
             node_id=node_id,
             nsk_digest=row["nsk_hash"],
             deregistered=row["deregistered"],
-            previous_nsk_digest=row["previous_nsk_hash"],
+            other_nsk_digests=(
+                *([] if row["previous_nsk_hash"] is None else [row["previous_nsk_hash"]]),
+                *row["earlier_nsk_hashes"],
+            ),
             reported=row["reported"],
         )
 

@@ -56,6 +56,19 @@ class Store:
         """Return the first column of the first row that a statement reads, or None."""
         return await self._pool.fetchval(statement, *values)
 
+    async def prove(self) -> None:
+        """Begin, lock and commit as `write` does, and change nothing.
+
+        To lock a row is a write to Postgres, which a read-only one refuses. Without a lease
+        nothing is locked.
+
+        Raises:
+            FencedError: Another process took the lease over.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            if self._lease is not None:
+                await _check(connection, self._lease)
+
     @asynccontextmanager
     async def write(self) -> AsyncIterator[asyncpg.Connection]:
         """Open a transaction that nobody's takeover can overtake.

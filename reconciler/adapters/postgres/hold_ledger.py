@@ -58,6 +58,7 @@ FROM plexsphere.shared_holds AS held
 WHERE held.management_cluster_id = $1 AND NOT EXISTS (
     SELECT 1 FROM plexsphere.provisioned_resources AS user_of
     WHERE user_of.namespace = held.namespace AND user_of.status <> 'Deleted'
+      AND user_of.management_cluster_id = held.management_cluster_id
       AND user_of.accepted ->> 'cloudCredential' = held.credential
 )
 GROUP BY held.namespace, held.credential

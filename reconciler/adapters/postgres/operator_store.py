@@ -7,13 +7,22 @@ digest, which no statement of this module selects.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, LiteralString
+from typing import LiteralString
+from uuid import UUID
 
 import asyncpg
 
+from reconciler.adapters.postgres import operator_nodes
 from reconciler.adapters.postgres.classify import translated
 from reconciler.domain.broker import ids
-from reconciler.ports.operator import Assignment, TokenMetadata, TokenRevocation
+from reconciler.domain.storable import storable
+from reconciler.ports.operator import (
+    Assignment,
+    Named,
+    NodeDeregistration,
+    TokenMetadata,
+    TokenRevocation,
+)
 
 _ASSIGNMENT: LiteralString = """
 SELECT project_id, management_cluster_id, region, namespace_name, namespace_phase,
@@ -50,9 +59,6 @@ SELECT revoked_at, $3, 'revoke-token', $1, provisioned_resource_id, $2 FROM revo
 RETURNING true
 """
 
-ACTOR_MAX: Final = 1024
-"""Characters of a user's name that are kept; a name of the API server's is shorter."""
-
 
 class PostgresOperatorStore:
     """Implements `ports.operator.OperatorStore`."""
@@ -82,14 +88,29 @@ class PostgresOperatorStore:
             row = await self._pool.fetchrow(_ONE, project, token)
         return None if row is None else TokenMetadata(**row)
 
+    async def named(self, project: ids.ProjectID, wanted: UUID) -> Named | None:
+        """Return what an id of a Project stands for."""
+        return await operator_nodes.named(self._pool, project, wanted)
+
+    async def deregister(
+        self, project: ids.ProjectID, node: ids.NodeID, *, by: str, reason: str
+    ) -> NodeDeregistration:
+        """Take a node out that its resource left behind, and audit who did and why."""
+        with translated("deregister node"):
+            async with self._pool.acquire() as connection:
+                return await operator_nodes.deregister(
+                    connection, node, project=project, by=by, reason=reason
+                )
+
     async def revoke(
         self, project: ids.ProjectID, token: ids.BootstrapTokenID, *, by: str
     ) -> TokenRevocation:
         """Revoke one of a Project's tokens, unless it is spent, and audit who did."""
+        actor = storable(by)[: operator_nodes.ACTOR_MAX]
         with translated("revoke token"):
             async with self._pool.acquire() as connection, connection.transaction():
                 # The resource first, as in a registration: two orders would deadlock.
                 if not await connection.fetchval(_LOCK, project, token):
                     return TokenRevocation.ABSENT
-                revoked = await connection.fetchval(_REVOKE, project, token, by[:ACTOR_MAX])
+                revoked = await connection.fetchval(_REVOKE, project, token, actor)
         return TokenRevocation.REVOKED if revoked else TokenRevocation.SPENT

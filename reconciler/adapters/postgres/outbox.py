@@ -37,7 +37,7 @@ WITH counted AS (
 )
 INSERT INTO plexsphere.outbox_events
     (id, aggregate_type, aggregate_id, aggregate_sequence, event_type, payload, occurred_at)
-SELECT $1, $2, $3, events, $4, $5, $6 FROM counted
+SELECT $1, $2, $3, events, $4, $5::jsonb || plexsphere.names_of($3), $6 FROM counted
 """
 """The count outlives the events, which retention removes. What is there counts too: a program of
 before the count, at work beside us in a rollout, appends without it."""
@@ -52,7 +52,8 @@ async def append_once(
 ) -> None:
     """Append an event unless its (aggregate, type, generation) was appended before.
 
-    The payload is the event's own fields with `EventID` and `OccurredAt` (RFC 3339, UTC).
+    The payload is the event's own fields with `EventID` and `OccurredAt` (RFC 3339, UTC), and
+    the names that its ids stand for.
     """
     claimed = await connection.fetchval(_CLAIM, aggregate_id, event.type.value, event.generation)
     if not claimed:

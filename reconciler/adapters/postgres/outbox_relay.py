@@ -53,19 +53,27 @@ SET attempts = $2, last_error = $4, available_at = now() + $3::interval,
 WHERE id = $1 AND published_at IS NULL
 """
 
-_TELL_EXPIRED: LiteralString = """
-UPDATE plexsphere.bootstrap_tokens SET expiry_told = expires_at
-WHERE id IN (
-    SELECT id FROM plexsphere.bootstrap_tokens
-    WHERE expires_at <= now() AND expires_at > $1
-      AND consumed_at IS NULL AND revoked_at IS NULL AND expiry_told IS DISTINCT FROM expires_at
+_EXPIRED: LiteralString = """
+FROM plexsphere.bootstrap_tokens
+WHERE expires_at <= now() AND expires_at > $1
+  AND consumed_at IS NULL AND revoked_at IS NULL AND expiry_told IS DISTINCT FROM expires_at
+"""
+
+_TELL_EXPIRED: LiteralString = (
+    "UPDATE plexsphere.bootstrap_tokens SET expiry_told = expires_at WHERE id IN (SELECT id "  # noqa: S608 - constants
+    + _EXPIRED
+    + """
     ORDER BY expires_at
     LIMIT $2
     FOR UPDATE SKIP LOCKED
 )
 RETURNING true
 """
+)
 """Locks tokens without their resource, and waits for none of them: nothing can deadlock."""
+
+_UNTOLD: LiteralString = "SELECT EXISTS (SELECT " + _EXPIRED + ")"
+"""Whether some were too many, or held by others, and wait for the next look."""
 
 BACKLOG: LiteralString = """
 SELECT count(*) AS waiting, count(*) FILTER (WHERE parked_at IS NOT NULL) AS parked,
@@ -159,8 +167,8 @@ class PostgresOutbox:
             looked_at = self._looked_at
             since = min(looked_at, now) - LOOK_BACK if looked_at else now - timedelta(days=3660)
             told = await connection.fetch(_TELL_EXPIRED, since, EXPIRED_MAX)
-        if len(told) < EXPIRED_MAX:
-            self._looked_at = now
+            if not await connection.fetchval(_UNTOLD, since):
+                self._looked_at = now
         return len(told)
 
     async def backlog(self) -> Backlog:

@@ -101,7 +101,9 @@ _READMIT: LiteralString = (
     """
 WITH readmitted AS (
     UPDATE plexsphere.nodes
-    SET previous_nsk_hash = nsk_hash, nsk_hash = $5, readmitted = readmitted + 1
+    SET earlier_nsk_hashes = CASE WHEN previous_nsk_hash IS NULL THEN earlier_nsk_hashes
+            ELSE array_append(earlier_nsk_hashes, previous_nsk_hash) END,
+        previous_nsk_hash = nsk_hash, nsk_hash = $5, readmitted = readmitted + 1
     WHERE id = $4 AND reported_at IS NULL AND last_heartbeat_at IS NULL
       AND deregistered_at IS NULL AND readmitted < $6
       AND EXISTS (
@@ -111,9 +113,10 @@ WITH readmitted AS (
       )
     RETURNING mesh_ip
 ), audited AS (
-    INSERT INTO plexsphere.enrolment_audit
-        (code, status, bootstrap_token_id, project_id, remote_address, node_id)
-    SELECT 'readmitted', 201, $7, $1, $8, $4 FROM readmitted
+    INSERT INTO plexsphere.enrolment_evidence
+        (code, status, bootstrap_token_id, provisioned_resource_id, project_id, node_id,
+         remote_address, block, last_address)
+    SELECT 'readmitted', 201, $7, $2, $1, $4, $8, plexsphere.address_block($8), $8 FROM readmitted
 )
 """  # noqa: S608 - constants
     + _MESH.format(mesh_ip="host(readmitted.mesh_ip)", source="readmitted")
@@ -179,7 +182,7 @@ class PostgresRegistration:
     async def readmit(
         self, token: TokenFacts, node_id: ids.NodeID, *, nsk_digest: bytes, remote_address: str
     ) -> MeshView:
-        """Replace the key of a node that never reported, remember the former one, audit it."""
+        """Replace the key of a node that never reported, remember the former ones, audit it."""
         row = await self._connection.fetchrow(
             _READMIT, token.project_id, token.provisioned_resource_id, token.domain_id, node_id,
             nsk_digest, READMISSIONS_MAX, token.id, remote_address,

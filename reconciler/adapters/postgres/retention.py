@@ -1,7 +1,7 @@
 """Retention on Postgres.
 
 Belongs here: which rows are over, and the order that their references ask for. Not here: when
-(`app.retention`). Three audits are append-only and stay; the denials have a limit of their own.
+(`app.retention`). Four audits are append-only and stay; strangers' denials have a limit of rows.
 Source: docs/operations/retention.md.
 """
 
@@ -42,7 +42,8 @@ SELECT token.id FROM plexsphere.bootstrap_tokens AS token
 JOIN plexsphere.provisioned_resources AS resource ON resource.id = token.provisioned_resource_id
 LEFT JOIN plexsphere.nodes AS node ON node.bootstrap_token_id = token.id
 WHERE token.id > $1 AND coalesce(token.consumed_at, token.revoked_at, token.expires_at) < $2
-  AND (resource.status = 'Deleted' OR token.generation < resource.generation)
+  AND (resource.status = 'Deleted' OR token.generation < resource.generation
+       AND token.id IS DISTINCT FROM resource.bootstrap_token_id)
   AND (node.id IS NULL OR node.deregistered_at < $2)
 ORDER BY token.id LIMIT $3
 FOR UPDATE OF token SKIP LOCKED

@@ -5,6 +5,27 @@
 
 CREATE SCHEMA plexsphere;
 
+-- Name: address_block(text); Type: FUNCTION; Schema: plexsphere; Owner: -
+
+CREATE FUNCTION plexsphere.address_block(address text) RETURNS cidr
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+DECLARE
+    parsed inet;
+BEGIN
+    parsed := split_part(address, '%', 1)::inet;
+    IF parsed << '::ffff:0:0/96' THEN
+        parsed := '0.0.0.0'::inet + (parsed - '::ffff:0:0'::inet);
+    END IF;
+    RETURN network(set_masklen(parsed, CASE family(parsed) WHEN 4 THEN 24 ELSE 48 END));
+EXCEPTION WHEN invalid_text_representation THEN
+    RETURN '0.0.0.0/32';
+END $$;
+
+-- Name: FUNCTION address_block(address text); Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON FUNCTION plexsphere.address_block(address text) IS 'Network that an address counts for, IPv4 /24 or IPv6 /48; 0.0.0.0/32 for what is none';
+
 -- Name: count_placement(); Type: FUNCTION; Schema: plexsphere; Owner: -
 
 CREATE FUNCTION plexsphere.count_placement() RETURNS trigger
@@ -14,6 +35,32 @@ BEGIN
     NEW.events := CASE WHEN NEW.namespace_phase = 'Ready' THEN 2 ELSE 1 END;
     RETURN NEW;
 END $$;
+
+-- Name: names_of(uuid); Type: FUNCTION; Schema: plexsphere; Owner: -
+
+CREATE FUNCTION plexsphere.names_of(its_id uuid) RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce((
+        SELECT jsonb_strip_nulls(jsonb_build_object(
+            'ProjectName', project.name, 'Namespace', resource.namespace,
+            'OwnerKind', resource.xr_kind, 'OwnerName', resource.owner_name,
+            'ResourceName', resource.resource,
+            'BlueprintName', resource.accepted -> 'blueprint' ->> 'name',
+            'CloudCredentialName', resource.accepted ->> 'cloudCredential',
+            'ManagementClusterSlug', cluster.slug
+        ))
+        FROM plexsphere.provisioned_resources AS resource
+        JOIN plexsphere.projects AS project ON project.id = resource.project_id
+        JOIN plexsphere.management_clusters AS cluster
+            ON cluster.id = resource.management_cluster_id
+        WHERE resource.id = its_id
+    ), '{}'::jsonb)
+$$;
+
+-- Name: FUNCTION names_of(its_id uuid); Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON FUNCTION plexsphere.names_of(its_id uuid) IS 'What the ids of a resource''s events stand for; empty for one that is not stored';
 
 -- Name: new_event_id(); Type: FUNCTION; Schema: plexsphere; Owner: -
 
@@ -61,6 +108,25 @@ CREATE FUNCTION plexsphere.refuse_audit_change() RETURNS trigger
     AS $$
 BEGIN
     RAISE EXCEPTION 'plexsphere.broker_audit is append-only' USING ERRCODE = '42501';
+END
+$$;
+
+-- Name: refuse_enrolment_evidence_change(); Type: FUNCTION; Schema: plexsphere; Owner: -
+
+CREATE FUNCTION plexsphere.refuse_enrolment_evidence_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    counted text[] := '{times,last_at,last_address}';
+BEGIN
+    IF TG_OP = 'UPDATE' AND TG_LEVEL = 'ROW' THEN
+        IF NEW.times > OLD.times AND NEW.last_at >= OLD.last_at
+            AND to_jsonb(NEW) - counted = to_jsonb(OLD) - counted
+        THEN
+            RETURN NEW;
+        END IF;
+    END IF;
+    RAISE EXCEPTION 'plexsphere.enrolment_evidence is append-only' USING ERRCODE = '42501';
 END
 $$;
 
@@ -174,7 +240,7 @@ BEGIN
         '"ProvisionedResourceID":"%s","BootstrapTokenID":"%s","MeshIP":"%s"}',
         came_id, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), new_id,
         its_project, its_domain, its_resource, its_token, host(ip)
-    )::jsonb, at);
+    )::jsonb || plexsphere.names_of(its_resource), at);
     RETURN NEXT ip;
 END $$;
 
@@ -267,6 +333,8 @@ CREATE TABLE plexsphere.nodes (
     previous_nsk_hash bytea,
     readmitted integer DEFAULT 0 NOT NULL,
     key_shared boolean DEFAULT false NOT NULL,
+    earlier_nsk_hashes bytea[] DEFAULT '{}'::bytea[] NOT NULL,
+    CONSTRAINT nodes_earlier_nsk_hashes_check CHECK ((cardinality(earlier_nsk_hashes) <= 20)),
     CONSTRAINT nodes_mesh_ip_check CHECK ((masklen(mesh_ip) =
 CASE family(mesh_ip)
     WHEN 4 THEN 32
@@ -286,6 +354,10 @@ COMMENT ON COLUMN plexsphere.nodes.reported_at IS 'First authenticated call; fro
 
 COMMENT ON COLUMN plexsphere.nodes.key_shared IS 'Another live node had the key when keys became unique';
 
+-- Name: COLUMN nodes.earlier_nsk_hashes; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON COLUMN plexsphere.nodes.earlier_nsk_hashes IS 'Keys that were answered before the previous one; good until the node reports, like that one';
+
 -- Name: tell_of_node(plexsphere.nodes, uuid, bigint, text, timestamp with time zone); Type: FUNCTION; Schema: plexsphere; Owner: -
 
 CREATE FUNCTION plexsphere.tell_of_node(node plexsphere.nodes, event_id uuid, event_sequence bigint, event_type text, at timestamp with time zone) RETURNS void
@@ -300,7 +372,7 @@ BEGIN
         'NodeID', node.id, 'ProjectID', node.project_id, 'DomainID', node.domain_id,
         'ProvisionedResourceID', node.provisioned_resource_id,
         'BootstrapTokenID', node.bootstrap_token_id, 'MeshIP', host(node.mesh_ip)
-    ), at);
+    ) || plexsphere.names_of(node.provisioned_resource_id), at);
 END $$;
 
 -- Name: tell_of_placement(); Type: FUNCTION; Schema: plexsphere; Owner: -
@@ -350,7 +422,7 @@ DECLARE
         'BootstrapTokenID', NEW.id, 'ProvisionedResourceID', NEW.provisioned_resource_id,
         'ProjectID', NEW.project_id, 'Generation', NEW.generation,
         'ExpiresAt', to_char(NEW.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-    );
+    ) || plexsphere.names_of(NEW.provisioned_resource_id);
 BEGIN
     IF TG_OP = 'INSERT' THEN
         PERFORM plexsphere.tell('BootstrapToken', NEW.id, NEW.events,
@@ -505,17 +577,66 @@ CREATE TABLE plexsphere.enrolment_audit (
     remote_address text NOT NULL,
     node_id uuid,
     detail text,
+    block cidr GENERATED ALWAYS AS (plexsphere.address_block(remote_address)) STORED,
     CONSTRAINT enrolment_audit_detail_check CHECK ((detail = ANY (ARRAY['other_key'::text, 'other_nonce'::text, 'reported'::text, 'left'::text, 'too_often'::text])))
 );
 
 -- Name: TABLE enrolment_audit; Type: COMMENT; Schema: plexsphere; Owner: -
 
-COMMENT ON TABLE plexsphere.enrolment_audit IS 'Denials, and nodes given another key (readmitted); ids only, never a value that was asked with';
+COMMENT ON TABLE plexsphere.enrolment_audit IS 'Denials of what carried no known token, a fair share of each address block; ids only, never a value that was asked with';
 
 -- Name: enrolment_audit_sequence_seq; Type: SEQUENCE; Schema: plexsphere; Owner: -
 
 ALTER TABLE plexsphere.enrolment_audit ALTER COLUMN sequence ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME plexsphere.enrolment_audit_sequence_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+-- Name: enrolment_evidence; Type: TABLE; Schema: plexsphere; Owner: -
+
+CREATE TABLE plexsphere.enrolment_evidence (
+    sequence bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    code text NOT NULL,
+    status smallint NOT NULL,
+    bootstrap_token_id uuid NOT NULL,
+    provisioned_resource_id uuid,
+    project_id uuid,
+    node_id uuid,
+    detail text,
+    remote_address text NOT NULL,
+    block cidr NOT NULL,
+    times bigint DEFAULT 1 NOT NULL,
+    last_at timestamp with time zone DEFAULT now() NOT NULL,
+    last_address text NOT NULL,
+    CONSTRAINT enrolment_evidence_detail_check CHECK ((detail = ANY (ARRAY['other_key'::text, 'other_nonce'::text, 'reported'::text, 'left'::text, 'too_often'::text]))),
+    CONSTRAINT enrolment_evidence_times_check CHECK ((times > 0))
+);
+
+-- Name: TABLE enrolment_evidence; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON TABLE plexsphere.enrolment_evidence IS 'Denials of known tokens, and nodes given another key (readmitted); append-only but for the count and the last time; refers to no table, so that it outlives what it speaks of';
+
+-- Name: COLUMN enrolment_evidence.project_id; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON COLUMN plexsphere.enrolment_evidence.project_id IS 'Project that the first request named';
+
+-- Name: COLUMN enrolment_evidence.block; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON COLUMN plexsphere.enrolment_evidence.block IS 'Network of the address; 0.0.0.0/0 for all further ones once a token has its share of entries';
+
+-- Name: COLUMN enrolment_evidence.times; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON COLUMN plexsphere.enrolment_evidence.times IS 'How often it happened, from remote_address at first and last_address at last';
+
+-- Name: enrolment_evidence_sequence_seq; Type: SEQUENCE; Schema: plexsphere; Owner: -
+
+ALTER TABLE plexsphere.enrolment_evidence ALTER COLUMN sequence ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME plexsphere.enrolment_evidence_sequence_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -613,8 +734,12 @@ CREATE TABLE plexsphere.operator_audit (
     project_id uuid NOT NULL,
     provisioned_resource_id uuid NOT NULL,
     bootstrap_token_id uuid NOT NULL,
-    CONSTRAINT operator_audit_action_check CHECK ((action = 'revoke-token'::text)),
-    CONSTRAINT operator_audit_actor_check CHECK (((char_length(actor) >= 1) AND (char_length(actor) <= 1024)))
+    node_id uuid,
+    reason text,
+    CONSTRAINT operator_audit_action_check CHECK ((action = ANY (ARRAY['revoke-token'::text, 'deregister-node'::text]))),
+    CONSTRAINT operator_audit_actor_check CHECK (((char_length(actor) >= 1) AND (char_length(actor) <= 1024))),
+    CONSTRAINT operator_audit_node_check CHECK (((action = 'deregister-node'::text) = ((node_id IS NOT NULL) AND (reason IS NOT NULL)))),
+    CONSTRAINT operator_audit_reason_check CHECK (((char_length(reason) >= 1) AND (char_length(reason) <= 512)))
 );
 
 -- Name: TABLE operator_audit; Type: COMMENT; Schema: plexsphere; Owner: -
@@ -793,6 +918,8 @@ CREATE TABLE plexsphere.provisioned_resources (
     events bigint DEFAULT 0 NOT NULL,
     children jsonb DEFAULT '[]'::jsonb NOT NULL,
     rendered_with jsonb,
+    provisioning_since timestamp with time zone,
+    retries integer DEFAULT 0 NOT NULL,
     CONSTRAINT provisioned_resources_accepted_check CHECK ((jsonb_typeof(accepted) = 'object'::text)),
     CONSTRAINT provisioned_resources_children_check CHECK ((jsonb_typeof(children) = 'array'::text)),
     CONSTRAINT provisioned_resources_events_check CHECK ((events >= 0)),
@@ -801,6 +928,7 @@ CREATE TABLE plexsphere.provisioned_resources (
     CONSTRAINT provisioned_resources_protected_check CHECK ((jsonb_typeof(protected) = 'array'::text)),
     CONSTRAINT provisioned_resources_recreations_check CHECK ((recreations >= 0)),
     CONSTRAINT provisioned_resources_rendered_with_check CHECK ((jsonb_typeof(rendered_with) = 'object'::text)),
+    CONSTRAINT provisioned_resources_retries_check CHECK ((retries >= 0)),
     CONSTRAINT provisioned_resources_status_check CHECK ((status = ANY (ARRAY['Pending'::text, 'Provisioning'::text, 'Enrolling'::text, 'Ready'::text, 'Failed'::text, 'Deregistering'::text, 'Deprovisioning'::text, 'Deleted'::text]))),
     CONSTRAINT provisioned_resources_teardown_check CHECK (((deletion_requested_at IS NOT NULL) OR (status <> ALL (ARRAY['Deregistering'::text, 'Deprovisioning'::text, 'Deleted'::text])))),
     CONSTRAINT provisioned_resources_times_check CHECK ((created_at <= updated_at)),
@@ -831,6 +959,14 @@ COMMENT ON COLUMN plexsphere.provisioned_resources.children IS 'Objects that the
 -- Name: COLUMN provisioned_resources.rendered_with; Type: COMMENT; Schema: plexsphere; Owner: -
 
 COMMENT ON COLUMN plexsphere.provisioned_resources.rendered_with IS 'Knobs of the enrolment document under the substrate; null before there is one';
+
+-- Name: COLUMN provisioned_resources.provisioning_since; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON COLUMN plexsphere.provisioned_resources.provisioning_since IS 'Since when a substrate has been due; null while none is, and once it was Ready';
+
+-- Name: COLUMN provisioned_resources.retries; Type: COMMENT; Schema: plexsphere; Owner: -
+
+COMMENT ON COLUMN plexsphere.provisioned_resources.retries IS 'How often a raised spec.retry was accepted; never falls';
 
 -- Name: registration_nonces; Type: TABLE; Schema: plexsphere; Owner: -
 
@@ -938,6 +1074,11 @@ ALTER TABLE ONLY plexsphere.driver_thaws
 
 ALTER TABLE ONLY plexsphere.enrolment_audit
     ADD CONSTRAINT enrolment_audit_pkey PRIMARY KEY (sequence);
+
+-- Name: enrolment_evidence enrolment_evidence_pkey; Type: CONSTRAINT; Schema: plexsphere; Owner: -
+
+ALTER TABLE ONLY plexsphere.enrolment_evidence
+    ADD CONSTRAINT enrolment_evidence_pkey PRIMARY KEY (sequence);
 
 -- Name: event_audit event_audit_pkey; Type: CONSTRAINT; Schema: plexsphere; Owner: -
 
@@ -1064,6 +1205,14 @@ CREATE INDEX driver_thaws_cluster_idx ON plexsphere.driver_thaws USING btree (ma
 
 CREATE INDEX enrolment_audit_at_idx ON plexsphere.enrolment_audit USING btree (at);
 
+-- Name: enrolment_evidence_at_idx; Type: INDEX; Schema: plexsphere; Owner: -
+
+CREATE INDEX enrolment_evidence_at_idx ON plexsphere.enrolment_evidence USING btree (at);
+
+-- Name: enrolment_evidence_denial_unique; Type: INDEX; Schema: plexsphere; Owner: -
+
+CREATE UNIQUE INDEX enrolment_evidence_denial_unique ON plexsphere.enrolment_evidence USING btree (bootstrap_token_id, code, detail, block) NULLS NOT DISTINCT WHERE (code <> 'readmitted'::text);
+
 -- Name: event_audit_at_idx; Type: INDEX; Schema: plexsphere; Owner: -
 
 CREATE INDEX event_audit_at_idx ON plexsphere.event_audit USING btree (at);
@@ -1167,6 +1316,14 @@ CREATE TRIGGER bootstrap_tokens_revoked BEFORE UPDATE OF revoked_at ON plexspher
 -- Name: broker_audit broker_audit_append_only; Type: TRIGGER; Schema: plexsphere; Owner: -
 
 CREATE TRIGGER broker_audit_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON plexsphere.broker_audit FOR EACH STATEMENT EXECUTE FUNCTION plexsphere.refuse_audit_change();
+
+-- Name: enrolment_evidence enrolment_evidence_append_only; Type: TRIGGER; Schema: plexsphere; Owner: -
+
+CREATE TRIGGER enrolment_evidence_append_only BEFORE DELETE OR TRUNCATE ON plexsphere.enrolment_evidence FOR EACH STATEMENT EXECUTE FUNCTION plexsphere.refuse_enrolment_evidence_change();
+
+-- Name: enrolment_evidence enrolment_evidence_counted; Type: TRIGGER; Schema: plexsphere; Owner: -
+
+CREATE TRIGGER enrolment_evidence_counted BEFORE UPDATE ON plexsphere.enrolment_evidence FOR EACH ROW EXECUTE FUNCTION plexsphere.refuse_enrolment_evidence_change();
 
 -- Name: event_audit event_audit_append_only; Type: TRIGGER; Schema: plexsphere; Owner: -
 

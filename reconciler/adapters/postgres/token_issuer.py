@@ -20,7 +20,7 @@ from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateErr
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.token_life import Generation, TokenLife
-from reconciler.ports.broker import GENERATIONS_MAX, IssuedToken
+from reconciler.ports.broker import GENERATIONS_MAX, DrawnToken, IssuedToken
 from reconciler.ports.identity import SecretSource
 
 _LOCK_LIVE: LiteralString = """
@@ -109,15 +109,19 @@ class PostgresTokenIssuer:
         self._store = store
         self._secrets = secrets
 
+    async def draw(self, resource: ProvisionedResource, *, generation: int) -> DrawnToken:
+        """Draw the text of a token; nothing is stored."""
+        return DrawnToken(generation=generation, plaintext=self._secrets.token(resource.project_id))
+
     async def issue(
-        self, resource: ProvisionedResource, *, generation: int, ttl: timedelta
+        self, resource: ProvisionedResource, drawn: DrawnToken, *, ttl: timedelta
     ) -> IssuedToken:
-        """Mint a token; end earlier ones whose window has closed."""
+        """Store a token; end earlier ones whose window has closed."""
         if not token_text.TTL_MIN <= ttl <= token_text.TTL_MAX:
             message = "cannot issue token: ttl must lie between 300 s and 24 h"
             raise InvalidInputError(message)
         token_id = ids.BootstrapTokenID(uuid7())
-        plaintext = self._secrets.token(resource.project_id)
+        generation, plaintext = drawn.generation, drawn.plaintext
         with translated("issue token"):
             async with self._store.write() as connection:
                 if not await connection.fetchval(_LOCK_LIVE, resource.id):

@@ -8,11 +8,12 @@ parameter rules for early answers; this one decides. Source: issue "Bad input"; 
 
 from __future__ import annotations
 
-from function.contract import parameters
 from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
+from function.contract.labels import checked_labels
 from function.contract.record import Declaration
+from reconciler.domain.broker import parameter_rules
 from reconciler.domain.broker.errors import (
     BlueprintNotFoundError,
     CloudNotFoundError,
@@ -29,6 +30,7 @@ def judge(
     blueprint: BlueprintVersionSpec | None,
     credential: CloudCredentialSpec | None,
     cloud: CloudSpec | None,
+    before: parameter_rules.Before | None = None,
 ) -> tuple[BlueprintVersionSpec, CloudCredentialSpec, CloudSpec]:
     """Accept a declaration of a blueprint, or say what is wrong with it.
 
@@ -38,6 +40,7 @@ def judge(
         blueprint: The version it names, or None when it is absent.
         credential: The credential it names, or None.
         cloud: That credential's cloud, or None.
+        before: What was accepted before, whose parameters stand; None: nothing was.
 
     Returns:
         The three views, present.
@@ -54,7 +57,7 @@ def judge(
     named = "spec.cloudCredentialRef.name"
     credential, cloud = _usable(named, credential, cloud, project=project)
     _consistent(declaration, blueprint, cloud)
-    _parameters(declaration, blueprint)
+    parameter_rules.judge(declaration, blueprint, before)
     return blueprint, credential, cloud
 
 
@@ -82,7 +85,7 @@ def judge_enrolled(
         message = "spec.declaration.parameters: must be empty without a blueprint"
         raise ParameterValuesInvalidError(message)
     try:
-        parameters.labels(declaration.labels)
+        checked_labels(declaration.labels)
     except ContractError as error:
         raise ParameterValuesInvalidError(str(error)) from error
     if declaration.cloud_credential is None:
@@ -153,14 +156,3 @@ def _consistent(
         if declared is not published:
             message = f"spec.declaration.{field}: does not agree with what is published"
             raise RefusedError(message, reason=Reason.INVALID_INPUT)
-
-
-def _parameters(declaration: Declaration, blueprint: BlueprintVersionSpec) -> None:
-    try:
-        resolved = parameters.resolve(declaration.parameters, blueprint.parameters)
-        parameters.labels(declaration.labels)
-    except ContractError as error:
-        raise ParameterValuesInvalidError(str(error)) from error
-    if resolved != declaration.parameters:
-        message = "spec.declaration.parameters: must be complete; the function applies defaults"
-        raise ParameterValuesInvalidError(message)

@@ -7,6 +7,7 @@ Source: seed 000 "Error sentinels", seed 001 `ErrNodeDeregistrationFailed`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from function.contract.conditions import Reason
@@ -148,3 +149,14 @@ class ExternalSecretTakenError(RefusedError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason=Reason.EXTERNAL_SECRET_TAKEN)
+
+
+class GoingError(Exception):
+    """What was to be held is being deleted; it is waited for until it is gone.
+
+    Outside the closed set: a record goes on by itself.
+    """
+
+    def __init__(self, kind: str, name: str, finalizers: Sequence[str] = ()) -> None:
+        waits = f", and waits for {', '.join(finalizers)}" if finalizers else ""
+        super().__init__(f"{kind} {name!r} is being deleted{waits}")

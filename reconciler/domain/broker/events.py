@@ -12,6 +12,7 @@ from enum import StrEnum, unique
 
 from function.contract.strategy import Phase
 from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.storable import storable
 
 FAILURE_REASON_MAX = 1024
 """Longest failure reason in an event, in characters: a provider's message, not a log."""
@@ -34,9 +35,10 @@ class LifecycleEvent:
 
     Attributes:
         type: Which of the five.
-        generation: Bootstrap generation plus the accepted retry. Neither ever falls, so the
-            sum tells one attempt from the next: a second Ready or Failed is not swallowed,
-            and a repeated write of one attempt stores its event once.
+        generation: Bootstrap generation plus the accepted retries. Neither ever falls, as
+            `spec.retry` does when an XR is made anew, so the sum tells one attempt from the
+            next: a second Ready or Failed is not swallowed, and a repeated write of one attempt
+            stores its event once.
         data: The payload's own fields, in the seeds' names.
     """
 
@@ -53,7 +55,7 @@ def on_phase(
         case Phase.READY:
             return _event(EventType.READY, resource)
         case Phase.FAILED:
-            return _event(EventType.FAILED, resource, Reason=failure[:FAILURE_REASON_MAX])
+            return _event(EventType.FAILED, resource, Reason=storable(failure)[:FAILURE_REASON_MAX])
         case Phase.DELETED:
             return _event(EventType.DELETED, resource)
         case _:
@@ -83,5 +85,5 @@ def _event(event_type: EventType, resource: ProvisionedResource, **more: str) ->
         "XRName": resource.xr_name,
         **more,
     }
-    attempt = resource.generation + resource.accepted.retry
+    attempt = resource.generation + resource.retries
     return LifecycleEvent(type=event_type, generation=attempt, data=data)

@@ -24,7 +24,7 @@ _IDS: Final = (
 )
 _TIMES: Final = (
     *("created_at", "updated_at", "deletion_requested_at", "force_released_at"),
-    *("enrolling_since", "recreating_since"),
+    *("provisioning_since", "enrolling_since", "recreating_since"),
 )
 
 Fault = tuple[str, str]

@@ -14,11 +14,14 @@ from dataclasses import replace
 from function.contract import names
 from function.contract.conditions import Reason
 from function.contract.record import SubstrateReference, XRReference
+from reconciler.domain.broker import external_secret
 from reconciler.domain.broker.errors import ProtectedElsewhereError, RefusedError
 from reconciler.domain.broker.protected_object import ProtectedObject
 from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.broker.shared_hold import SECRET
 
 _FIELD = "spec.substrate"
+_RESERVED = frozenset({SECRET, external_secret.KIND})
 
 
 def protect(listed: Sequence[SubstrateReference], *, xr_name: str) -> tuple[ProtectedObject, ...]:
@@ -29,11 +32,12 @@ def protect(listed: Sequence[SubstrateReference], *, xr_name: str) -> tuple[Prot
         xr_name: The aggregate's own name.
 
     Raises:
-        RefusedError: It lists nothing.
+        RefusedError: It lists nothing, or what a credential is made of.
     """
     if not listed:
         message = f"{_FIELD}: must name the enrolled resource"
         raise RefusedError(message, reason=Reason.INVALID_INPUT)
+    _refuse_reserved(listed)
     first, *others = listed
     substrate = first.model_copy(update={"name": first.name or xr_name})
     siblings = (ProtectedObject(reference=other, sibling=True) for other in others)
@@ -49,10 +53,12 @@ def follow(
     and none is forgotten here.
 
     Raises:
-        RefusedError: The first of the list is another kind of object, or another one.
+        RefusedError: The first of the list is another kind of object, or another one, or it
+            lists what a credential is made of.
     """
     if not listed:
         return tuple(protected)
+    _refuse_reserved([item for item in listed if not protects(protected, item)])
     substrate = protected[0]
     first, *others = listed
     named = first.model_copy(update={"name": first.name or substrate.reference.name})
@@ -119,6 +125,18 @@ def refuse_contested(
                 raise ProtectedElsewhereError(_contested(resource, item, other))
 
 
+def _refuse_reserved(listed: Sequence[SubstrateReference]) -> None:
+    """Refuse what is held for others: the end of one node would let go of it.
+
+    Raises:
+        RefusedError: The first that is.
+    """
+    for index, item in enumerate(listed):
+        if item.kind in _RESERVED and names.is_cloud_credentials_secret(item.name):
+            message = f"{_FIELD}[{index}]: must not name what a CloudCredential is made of"
+            raise RefusedError(message, reason=Reason.INVALID_INPUT)
+
+
 def _contested(
     resource: ProvisionedResource, item: ProtectedObject, other: ProvisionedResource
 ) -> str:
@@ -153,4 +171,9 @@ def is_ours(controller: XRReference | None, xr: XRReference) -> bool:
     Two composites may name one object; it belongs to the one that controls it. One without
     a controller is an orphan of ours.
     """
-    return controller is None or (controller.kind, controller.name) == (xr.kind, xr.name)
+    return controller is None or _identity(controller) == _identity(xr)
+
+
+def _identity(xr: XRReference) -> tuple[str, str, str]:
+    """Tell composites apart: the version may change, and of one applied again the uid does."""
+    return names.group_of(xr.api_version), xr.kind, xr.name

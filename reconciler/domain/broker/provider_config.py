@@ -50,6 +50,18 @@ def api_version(target: ProviderConfigTarget | None, provider: CloudProvider) ->
     return f"{provider.value}.crossplane.io/{VERSION}"
 
 
+def taken(name: str, holder: str | None) -> str:
+    """Say whose a ProviderConfig is that a declaration needs, and what helps.
+
+    Args:
+        name: The ProviderConfig's.
+        holder: The credential that holds it; None: nobody here made it.
+    """
+    if holder is None:
+        return f"{KIND} {name!r} was not made by the reconciler; delete it, and it is made anew"
+    return f"{KIND} {name!r} belongs to credential {holder!r}"
+
+
 def manifest(
     *, name: str, namespace: str, credential_name: str, credential: CloudCredentialSpec,
     cloud: CloudSpec, target: ProviderConfigTarget | None = None,

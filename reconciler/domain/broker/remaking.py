@@ -41,7 +41,7 @@ def let_go(resource: ProvisionedResource, uid: str | None, at: datetime) -> Prov
 def finished(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
     """Return the aggregate as it starts over: nothing is there, and a token may follow."""
     anew = known_as(resource, None).enter(Phase.PENDING, at)
-    return replace(anew, recreating_since=None)
+    return replace(anew, recreating_since=None, provisioning_since=None)
 
 
 def known_as(resource: ProvisionedResource, uid: str | None) -> ProvisionedResource:

@@ -24,6 +24,11 @@ _PROOF_OF_SUBSTRATE: Final = frozenset(
 """Converging phases that nothing but an observed substrate leads to."""
 
 
+_PROVISIONED: Final = frozenset({Phase.READY, Phase.FAILED})
+"""What ends the time that a substrate may take. Enrolling does not: a substrate that is ready for
+a moment and then again is not would never be late."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceKey:
     """What identifies an aggregate while its deletion was not requested (design §2)."""
@@ -59,7 +64,10 @@ class ProvisionedResource:
         version: Counts writes; a write names the version it read.
         deletion_requested_at: None until a deletion request was accepted.
         force_released_at: When the node's deregistration was skipped; None when it was not.
+        provisioning_since: Since when a substrate has been due, by the store's clock; None while
+            none is, and once it was Ready.
         enrolling_since: When the substrate was ready and its node still to come, or None.
+        retries: How often a raised `spec.retry` was accepted, which itself may fall; never falls.
         recreations: How often its substrate was let go to be made anew; `spec.retry` resets it.
         recreating_since: When the one that is under way began; None while none is.
         children: What its substrates were ever made of, siblings not.
@@ -85,7 +93,9 @@ class ProvisionedResource:
     version: int = 0
     deletion_requested_at: datetime | None = None
     force_released_at: datetime | None = None
+    provisioning_since: datetime | None = None
     enrolling_since: datetime | None = None
+    retries: int = 0
     recreations: int = 0
     recreating_since: datetime | None = None
     children: tuple[Child, ...] = ()
@@ -152,9 +162,17 @@ class ProvisionedResource:
             substrate = replace(substrate, seen=True)
         since = at if entered is Phase.ENROLLING else self.enrolling_since
         made = replace(self, phase=entered, protected=(substrate, *siblings), updated_at=at)
+        if entered is Phase.PROVISIONING:
+            made = made.due(at)
+        elif entered in _PROVISIONED:
+            made = replace(made, provisioning_since=None)
         if entered is Phase.PENDING:
             return replace(made, enrolling_since=None, rendered_with=None)
         return replace(made, enrolling_since=since)
+
+    def due(self, at: datetime) -> ProvisionedResource:
+        """Return the aggregate with its substrate due; the first time counts."""
+        return replace(self, provisioning_since=self.provisioning_since or at)
 
     def may_retry(self, declared: Declaration) -> bool:
         """Tell whether a declaration takes a Failed aggregate back to Pending."""

@@ -19,6 +19,7 @@ from reconciler.domain.broker.resource import ProvisionedResource
 
 OF_THE_NODE: Final = frozenset(
     {
+        Reason.DEREGISTERED_ELSEWHERE,
         Reason.NEVER_REPORTED,
         Reason.RECREATING,
         Reason.RECREATIONS_EXHAUSTED,
@@ -135,8 +136,7 @@ def _admitted(facts: StatusFacts) -> Verdict:
 
 
 def _node_registered(facts: StatusFacts) -> Verdict:
-    node, why = _node(facts), facts.force_release
-    told = facts.stall or facts.waiting
+    node, why, told = _node(facts), facts.force_release, facts.stall or facts.waiting
     if told is not None and told.reason in OF_THE_NODE:
         return replace(node, reason=told.reason, message=told.message)
     # Whatever is known of the node, who asked for its release is answered.
@@ -168,8 +168,9 @@ def _substrate_deleted(facts: StatusFacts) -> Verdict:
     resource = facts.resource
     if resource is not None and resource.phase is Phase.DELETED:
         return _yes(Type.SUBSTRATE_DELETED, Reason.DELETED, "The substrate is gone.")
-    why = facts.waiting if facts.substrate_absent else None
-    if why is not None:
+    why = facts.waiting
+    unseen = why is not None and why.reason in (Reason.KIND_NOT_SERVED, Reason.RIGHTS_MISSING)
+    if why is not None and (facts.substrate_absent or unseen):
         return _no(Type.SUBSTRATE_DELETED, why.reason, why.message)
     message = "The substrate is held." if resource is not None else "There is no substrate."
     return _no(Type.SUBSTRATE_DELETED, Reason.SUBSTRATE_PRESENT, message)

@@ -68,7 +68,11 @@ def check_parameters(parts: Parts, metadata: Report, xrd: Report) -> None:
         read = any(fieldpath.covers(path, site) for path in reads)
         if not read and not any(parameter.name in text for text in composed.pipeline.programs):
             metadata.add(f"{at}.name", "is read by no patch", advisory=True)
+    for index, constant in enumerate(told.constants):
+        if fieldpath.node(defined.schema, ("spec", "parameters", constant.name)) is None:
+            metadata.add(f"parameterSchema.constants[{index}].name", "is not declared by the XRD")
     given = {each.name for each in told.parameters if each.required or each.default is not None}
+    given |= {constant.name for constant in told.constants}
     given |= {str(site[2]) for site in SITES[told.injection_strategy] if len(site) > 2}
     wanted = fieldpath.node(defined.schema, ("spec", "parameters")) or {}
     for name in fieldpath.required(wanted):

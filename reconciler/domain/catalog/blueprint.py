@@ -24,7 +24,7 @@ from reconciler.domain.catalog import (
 )
 from reconciler.domain.catalog.definition import Definition
 from reconciler.domain.catalog.findings import Finding, Report
-from reconciler.domain.catalog.metadata import Metadata
+from reconciler.domain.catalog.metadata import CatalogParameter, Metadata
 
 METADATA: Final = "metadata.json"
 XRD: Final = "xrd.yaml"
@@ -128,15 +128,9 @@ def _manifest(
     }
     if target is not None:
         spec["providerConfig"] = dict(target)
-    spec["parameters"] = [
-        {
-            "name": each.name,
-            "type": each.type.value,
-            **({"required": True} if each.required else {}),
-            **({} if each.default is None else {"default": each.default}),
-        }
-        for each in told.parameters
-    ]
+    spec["parameters"] = [_parameter(each) for each in told.parameters]
+    if told.constants:
+        spec["constants"] = [{"name": each.name, "value": each.value} for each in told.constants]
     try:
         BlueprintVersionSpec.model_validate(spec)
     except ValidationError as error:
@@ -150,3 +144,10 @@ def _manifest(
         "metadata": {"name": f"{told.slug}-{told.version}"},
         "spec": spec,
     }
+
+
+def _parameter(told: CatalogParameter) -> dict[str, Any]:
+    """Return a parameter as a BlueprintVersion holds it: what is said, and no defaults."""
+    return told.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"description"}
+    )

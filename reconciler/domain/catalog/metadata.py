@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from function.contract.limits import ENUM_MAX
 from function.contract.parameters import RESERVED
+from function.contract.patterns import PATTERN_MAX
 from function.contract.strategy import (
     CloudProvider,
     InjectionStrategy,
@@ -42,13 +44,29 @@ class CatalogParameter(_Strict):
     type: ParameterType
     required: bool = False
     default: bool | int | str | None = None
+    enum: Annotated[tuple[bool | int | str, ...], Field(max_length=ENUM_MAX)] | None = None
+    pattern: Annotated[str, Field(max_length=PATTERN_MAX)] | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    mutable: bool = False
+    description: Annotated[str, Field(max_length=4096)] = ""
+
+
+class CatalogConstant(_Strict):
+    """One value that the platform sets."""
+
+    name: Annotated[str, Field(max_length=63, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+    value: bool | int | str
     description: Annotated[str, Field(max_length=4096)] = ""
 
 
 class ParameterSchema(_Strict):
-    """The list of parameters."""
+    """The lists of parameters and of constants."""
 
     parameters: Annotated[tuple[CatalogParameter, ...], Field(max_length=64)]
+    constants: Annotated[tuple[CatalogConstant, ...], Field(max_length=32)] = ()
 
 
 class Metadata(_Strict):
@@ -67,6 +85,11 @@ class Metadata(_Strict):
     def parameters(self) -> tuple[CatalogParameter, ...]:
         """What a declaration may set."""
         return self.parameter_schema.parameters
+
+    @property
+    def constants(self) -> tuple[CatalogConstant, ...]:
+        """What the platform sets, and no declaration."""
+        return self.parameter_schema.constants
 
 
 def parse(content: bytes, report: Report) -> Metadata | None:
@@ -97,6 +120,13 @@ def _check(metadata: Metadata, report: Report) -> None:
         if parameter.name in RESERVED:
             report.add(f"{at}.name", "is reserved for the bootstrap material")
         _check_default(parameter, f"{at}.default", report)
+    for index, constant in enumerate(metadata.constants):
+        at = f"parameterSchema.constants[{index}]"
+        if constant.name in names:
+            report.add(f"{at}.name", "stands twice")
+        names.add(constant.name)
+        if constant.name in RESERVED:
+            report.add(f"{at}.name", "is reserved for the bootstrap material")
 
 
 def _check_default(parameter: CatalogParameter, at: str, report: Report) -> None:

@@ -16,10 +16,11 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from reconciler.domain.broker.events import FAILURE_REASON_MAX, EventType
 from reconciler.domain.events.kinds import AggregateType, FleetEventType, IdentityEventType
+from reconciler.domain.events.payload import Named, Payload
 
 SCHEMA_BASE: Final = "https://provisioning.plexsphere.com/events"
 """Identifies schemas; nothing is fetched from there."""
@@ -27,16 +28,7 @@ SCHEMA_BASE: Final = "https://provisioning.plexsphere.com/events"
 _Region = Annotated[str, Field(description="The cluster's region; empty when it has none.")]
 
 
-class Payload(BaseModel):
-    """What every payload has; names are the seeds' own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    EventID: UUID = Field(description="UUIDv7, the CloudEvent's id: dedupe by it.")
-    OccurredAt: datetime = Field(description="When it happened, RFC 3339 in UTC.")
-
-
-class _OfResource(Payload):
+class _OfResource(Named):
     ProvisionedResourceID: UUID
     ProjectID: UUID
     XRName: str = Field(description="Name of the composed substrate and handle of the node.")
@@ -68,7 +60,7 @@ class Deleted(_OfResource):
     """The node is out of the mesh and the substrate gone."""
 
 
-class _OfNode(Payload):
+class _OfNode(Named):
     NodeID: UUID
     ProjectID: UUID
     DomainID: UUID
@@ -85,7 +77,7 @@ class NodeDeregistered(_OfNode):
     """The node is out of the mesh; its address will be given to another one."""
 
 
-class _OfToken(Payload):
+class _OfToken(Named):
     BootstrapTokenID: UUID
     ProvisionedResourceID: UUID
     ProjectID: UUID

@@ -46,14 +46,14 @@ class KnownNode:
     """What is stored about the node that a bearer names.
 
     Attributes:
-        previous_nsk_digest: The key that the last readmission replaced, or, once the node
-            reported with that one, the key that replaced it; None for none.
+        other_nsk_digests: The keys that were answered besides, before it or, once the node
+            reported with an older one, after it.
         reported: Whether it ever made an authenticated call.
     """
 
     nsk_digest: bytes
     deregistered: bool
-    previous_nsk_digest: bytes | None = None
+    other_nsk_digests: tuple[bytes, ...] = ()
     reported: bool = True
 
 
@@ -65,8 +65,8 @@ def authenticate(
 ) -> Denial | None:
     """Check a bearer against the node it names and the node the path names.
 
-    Of two answers to one registration nobody knows which arrived. So until a node reports,
-    either key is good; the one that it reports with is its key from then on.
+    Of several answers to one registration nobody knows which arrived. So until a node reports,
+    each key is good; the one that it reports with is its key from then on.
 
     Args:
         bearer: None when the request carries none that can be read.
@@ -91,8 +91,7 @@ def authenticate(
 def _key_fault(known: KnownNode, digest: bytes) -> str | None:
     if node_key.same(known.nsk_digest, digest):
         return None
-    previous = known.previous_nsk_digest
-    if previous is None or not node_key.same(previous, digest):
+    if not any(node_key.same(other, digest) for other in known.other_nsk_digests):
         return "nsk_invalid"
     return "nsk_revoked" if known.reported else None
 

@@ -99,6 +99,7 @@ class Action(StrEnum):
 
     NOTHING = "nothing"
     MINT = "mint"
+    AWAIT_NAMESPACE = "await-namespace"
     AWAIT_POLICIES = "await-policies"
     AWAIT_PAUSE = "await-pause"
     RENEW = "renew"
@@ -115,6 +116,7 @@ class Situation:
         substrate: There is a substrate, or may be one.
         registered: The node is in the mesh.
         going: The resource's deletion was requested.
+        open: The Project's namespace is Ready, so that something may be given out in it.
         policies: The admission policies that hold what is protected are in force.
         rested: The pause after the last generation is over.
         renewable: A window that closed may be opened again: the token is not a day old.
@@ -125,6 +127,7 @@ class Situation:
     substrate: bool
     registered: bool = False
     going: bool = False
+    open: bool = True
     policies: bool = True
     rested: bool = True
     renewable: bool = False
@@ -143,6 +146,7 @@ _TABLE: Final[tuple[tuple[Action, Callable[[Situation], bool]], ...]] = (
     (Action.STALL, lambda s: s.substrate and s.state in _STRANDED),
     (Action.NOTHING, lambda s: s.substrate),
     (Action.NOTHING, lambda s: s.state is BootstrapState.ISSUED and s.delivered),
+    (Action.AWAIT_NAMESPACE, lambda s: not s.open),
     (Action.AWAIT_POLICIES, lambda s: not s.policies),
     (Action.AWAIT_PAUSE, lambda s: not s.rested),
     (Action.MINT, lambda s: True),  # noqa: ARG005 - the row that always fits

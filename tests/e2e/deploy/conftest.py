@@ -29,7 +29,7 @@ def deployed(control_plane: ControlPlane) -> ControlPlane:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": chart.NAMESPACE}}
     control_plane.apply(namespace, *chart.rbac_objects(manifests.chart_templates))
     holding.apply_kinds(control_plane)
-    holding.apply_policies(control_plane, "hold", "hold-children", "hold-records")
+    holding.apply_policies(control_plane, "account", "hold", "hold-children", "hold-records")
     return control_plane
 
 

@@ -19,6 +19,7 @@ from dev.objects import documents
 from function.contract import names
 from tests.e2e.deploy.identity import MASTERS, RECONCILER, Answer, Caller, wait_until
 from tests.e2e.deploy.place import (
+    CONFIG_MAP,
     LABEL_OFF,
     MACHINE,
     RECORD,
@@ -64,6 +65,11 @@ def apply_policies(plane: ControlPlane, *policies: str) -> None:
     plane.apply(*bindings)
     place = Place(Caller(plane.kubeconfig))
     probes: dict[str, Callable[[], Answer]] = {
+        "account": partial(
+            place.admin.as_user(RECONCILER, MASTERS).create,
+            f"{place.all(CONFIG_MAP)}?dryRun=All",
+            manifest(CONFIG_MAP, "probe"),
+        ),
         "hold": partial(place.admin.delete, f"{place.substrate()}?dryRun=All"),
         "hold-children": partial(place.admin.delete, f"{place.machine()}?dryRun=All"),
         "hold-records": partial(

@@ -58,8 +58,15 @@ spec:
   parameters:
     - {name: region, type: string, required: true}
     - {name: instanceType, type: string, default: standard-2}
-    - {name: diskSizeGb, type: integer, default: 40}
+    - {name: diskSizeGb, type: integer, default: 40, minimum: 10, maximum: 2000}
     - {name: backups, type: boolean, default: false}
+    - {name: size, type: string, enum: [small, large], mutable: true}
+    - {name: zone, type: string, pattern: "^[a-z]{2}-[0-9]$", minLength: 4, maxLength: 4}
+  constants:
+    - {name: namespace, value: machines}
+  registration: {policy: Keep, timeout: 15m, attempts: 3}
+  terminalConditions: [{type: ProvisioningFailed, status: "True"}]
+  provisioningTimeout: 30m
 ---
 apiVersion: provisioning.plexsphere.com/v1alpha1
 kind: ProvisioningRecord
@@ -80,7 +87,9 @@ spec:
     meshRole: node
     provider: hetzner
     cloudCredential: hetzner-eu-main
-    parameters: {region: nbg1, instanceType: standard-2, diskSizeGb: 40, backups: false}
+    parameters:
+      {region: nbg1, instanceType: standard-2, diskSizeGb: 40, backups: false, namespace: machines}
+    given: [region]
     labels: {platform/env: prod, team: checkout}
     retry: 1
   substrate:

@@ -22,6 +22,8 @@ SECRET: Final = ("", "Secret", "secrets")
 CONFIG_MAP: Final = ("", "ConfigMap", "configmaps")
 """For what the collector does: it learns of new CRDs only after half a minute."""
 
+RESOURCE_NAME: Final = "crossplane.io/composition-resource-name"
+EXTERNAL_NAME: Final = "crossplane.io/external-name"
 RELEASED: Final = {names.ANNOTATION_RELEASED: "true"}
 LABEL_OFF: Final = {"metadata": {"labels": {names.LABEL_HOLD: None}}}
 
@@ -65,7 +67,7 @@ def held(**labels: str) -> dict[str, str]:
 
 
 class Place:
-    """A namespace of its own, as an administrator fills it.
+    """A namespace with the name of a Project's, as an administrator fills it.
 
     Args:
         admin: allowed everything by RBAC and nothing more by the policies.
@@ -73,7 +75,7 @@ class Place:
 
     def __init__(self, admin: Caller) -> None:
         self.admin = admin
-        self.name = f"hold-{uuid4().hex[:12]}"
+        self.name = names.project_namespace(uuid4())
         self.path = f"/api/v1/namespaces/{self.name}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}
         assert admin.create("/api/v1/namespaces", body).ok

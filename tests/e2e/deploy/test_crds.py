@@ -95,6 +95,8 @@ def test_example_of_the_kinds_page_is_taken_whole(place: Place, kind: str) -> No
         ("BlueprintVersion", "spec.xr.scope"),
         ("BlueprintVersion", "spec.providerConfig"),
         ("BlueprintVersion", "spec.parameters"),
+        ("BlueprintVersion", "spec.constants"),
+        ("BlueprintVersion", "spec.registration"),
         ("ProvisioningRecord", "spec.declaration.blueprint"),
         ("ProvisioningRecord", "spec.declaration.cloudCredential"),
         ("ProvisioningRecord", "spec.declaration.labels"),
@@ -160,6 +162,12 @@ def test_optional_field_may_be_left_out(place: Place, kind: str, path: str) -> N
         ("BlueprintVersion", "spec.registration", {"policy": "Retry"}, ["policy", "Unsupported"]),
         ("BlueprintVersion", "spec.registration", {"timeout": "59s"}, ["timeout", "1m and 24h"]),
         ("BlueprintVersion", "spec.registration", {"timeout": "24h1s"}, ["timeout", "1m and 24h"]),
+        ("BlueprintVersion", "spec.provisioningTimeout", "59s", ["1m and 24h"]),
+        ("BlueprintVersion", "spec.provisioningTimeout", "half an hour", ["should match"]),
+        (
+            *("BlueprintVersion", "spec.terminalConditions"),
+            *([{"type": "Broken", "status": "Maybe"}], ["terminalConditions[0].status"]),
+        ),
         ("BlueprintVersion", "spec.registration", {"timeout": "1d"}, ["timeout", "should match"]),
         ("BlueprintVersion", "spec.registration", {"attempts": 11}, ["attempts", "10"]),
         ("BlueprintVersion", "spec.providerConfig.fieldPath", "spec.x", ["exclude each other"]),
@@ -186,6 +194,37 @@ def test_optional_field_may_be_left_out(place: Place, kind: str, path: str) -> N
         ("BlueprintVersion", "spec.parameters.2.default", False, ["spec.parameters[2].default"]),
         ("BlueprintVersion", "spec.parameters.3.default", "no", ["spec.parameters[3].default"]),
         ("BlueprintVersion", "spec.parameters.3.default", 0, ["spec.parameters[3].default"]),
+        ("BlueprintVersion", "spec.parameters.2.enum", [10, "x"], ["parameters[2].enum[1]"]),
+        ("BlueprintVersion", "spec.parameters.2.enum", [1.5], ["parameters[2].enum[0]"]),
+        ("BlueprintVersion", "spec.parameters.2.enum", [], ["parameters[2].enum"]),
+        ("BlueprintVersion", "spec.parameters.3.enum", [True], ["parameters[3].enum"]),
+        ("BlueprintVersion", "spec.parameters.4.enum", [1], ["parameters[4].enum[0]"]),
+        ("BlueprintVersion", "spec.parameters.2.pattern", "^a$", ["[2]", "for the type string"]),
+        ("BlueprintVersion", "spec.parameters.2.minLength", 1, ["[2]", "for the type string"]),
+        ("BlueprintVersion", "spec.parameters.4.minimum", 1, ["[4]", "for the type integer"]),
+        ("BlueprintVersion", "spec.parameters.3.maximum", 1, ["[3]", "for the type integer"]),
+        ("BlueprintVersion", "spec.parameters.2.minimum", 2001, ["minimum must not exceed"]),
+        ("BlueprintVersion", "spec.parameters.5.minLength", 5, ["minLength must not exceed"]),
+        ("BlueprintVersion", "spec.parameters.5.maxLength", 513, ["[5]", "at most 512"]),
+        ("BlueprintVersion", "spec.parameters.5.maxLength", 4097, ["[5].maxLength", "4096"]),
+        ("BlueprintVersion", "spec.parameters.5.pattern", "[a-z]+", ["[5].pattern", "match"]),
+        ("BlueprintVersion", "spec.parameters.5.pattern", "^[a-z", ["[5].pattern", "match"]),
+        ("BlueprintVersion", "spec.parameters.5.pattern", "^(a$", ["[5].pattern", "missing"]),
+        ("BlueprintVersion", "spec.parameters.5.pattern", "^(?=a)a$", ["[5].pattern", "literals"]),
+        ("BlueprintVersion", "spec.parameters.5.pattern", r"^\d$", ["[5].pattern", "literals"]),
+        ("BlueprintVersion", "spec.parameters.5.pattern", f"^{'a' * 255}$", ["[5].pattern"]),
+        ("BlueprintVersion", "spec.constants.0.name", "helmValues", ["[0].name", "reserved"]),
+        ("BlueprintVersion", "spec.constants.0.name", "region", ["constants", "a parameter has"]),
+        ("BlueprintVersion", "spec.constants.0.value", {}, ["spec.constants[0].value"]),
+        ("BlueprintVersion", "spec.constants.0.value", ["x"], ["spec.constants[0].value"]),
+        ("BlueprintVersion", "spec.constants.0.value", 1.5, ["spec.constants[0].value"]),
+        ("BlueprintVersion", "spec.constants.0.value", ABSENT, ["spec.constants[0].value"]),
+        (
+            "BlueprintVersion",
+            "spec.parameters",
+            [{"name": f"p{at}", "type": "string"} for at in range(64)],
+            ["spec.constants", "at most 64 together"],
+        ),
         ("ProvisioningRecord", "spec.declaration.provider", "x", ["spec.declaration.provider"]),
         ("ProvisioningRecord", "spec.declaration.xr.uid", ABSENT, ["declaration.xr.uid"]),
         ("ProvisioningRecord", "spec.declaration.retry", -1, ["spec.declaration.retry"]),
@@ -223,6 +262,21 @@ def test_blueprint_says_where_its_xr_takes_the_name(place: Place, path: str) -> 
         ("BlueprintVersion", "spec.injectionStrategy", "helm-values", "spec.injectionStrategy"),
         ("BlueprintVersion", "spec.meshRole", "standalone", "spec.meshRole"),
         ("BlueprintVersion", "spec.xr.kind", "XOther", "spec.xr"),
+        (
+            *("BlueprintVersion", "spec.terminalConditions"),
+            *([{"type": "Broken", "status": "True"}], "terminalConditions"),
+        ),
+        ("BlueprintVersion", "spec.slug", "other", "spec.slug"),
+        ("BlueprintVersion", "spec.version", "v2", "spec.version"),
+        ("BlueprintVersion", "spec.parameters.1.default", "standard-8", "spec.parameters"),
+        ("BlueprintVersion", "spec.parameters.4.enum", ["small"], "spec.parameters"),
+        ("BlueprintVersion", "spec.parameters.0.mutable", True, "spec.parameters"),
+        ("BlueprintVersion", "spec.parameters", [], "spec.parameters"),
+        ("BlueprintVersion", "spec.parameters", ABSENT, "spec.parameters"),
+        ("BlueprintVersion", "spec.constants.0.value", "kube-system", "spec.constants"),
+        ("BlueprintVersion", "spec.constants", ABSENT, "spec.constants"),
+        ("BlueprintVersion", "spec.registration.policy", "Recreate", "spec.registration"),
+        ("BlueprintVersion", "spec.registration", ABSENT, "spec.registration"),
         ("ProvisioningRecord", "spec.declaration.resource", "other", "declaration.resource"),
         ("ProvisioningRecord", "spec.declaration.xr.name", "web-2", "declaration.xr.name"),
         ("ProvisioningRecord", "spec.declaration.xr.kind", "Other", "declaration.xr.kind"),
@@ -250,6 +304,8 @@ def test_immutable_field_is_not_changed(
         ("Cloud", "spec.endpoint", {"region": "us"}),
         ("CloudCredential", "spec.projects", ["shop", "desk"]),
         ("BlueprintVersion", "spec.providerKinds", ["aws"]),
+        ("BlueprintVersion", "spec.provisioningTimeout", "2h"),
+        ("BlueprintVersion", "spec.provisioningTimeout", ABSENT),
         ("ProvisioningRecord", "spec.declaration.xr.uid", "0197b1a2-0000-7000-8000-000000000000"),
         ("ProvisioningRecord", "spec.declaration.xr.apiVersion", f"{names.GROUP}/v1beta1"),
         ("ProvisioningRecord", "spec.declaration.parameters.region", "fsn1"),
@@ -315,3 +371,18 @@ def test_project_keeps_the_id_that_was_minted(place: Place, given: str | None) -
     assert said(other, "id: ")
     assert same.ok, same.message
     assert said(moved, "id: ")
+
+
+def test_what_counts_as_failed_is_said_once_and_stays(place: Place) -> None:
+    made = Made(place, "BlueprintVersion")
+    assert made.create().ok
+    taken = made.dry_run("spec.terminalConditions", ABSENT)
+    made.remove()
+    silent = Made(place, "BlueprintVersion")
+    silent.item = changed(silent.item, "spec.terminalConditions", ABSENT)
+    assert silent.create().ok
+    added = silent.dry_run("spec.terminalConditions", [{"type": "Broken", "status": "True"}])
+    silent.remove()
+
+    assert said(taken, "terminalConditions", "cannot be taken away"), taken.message
+    assert added.ok, added.message

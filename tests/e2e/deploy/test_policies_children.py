@@ -156,7 +156,7 @@ def test_composite_label_is_not_changed(place: Place, user: str, value: str | No
     assert refused(answer, names.CROSSPLANE_COMPOSITE, "Crossplane alone")
 
 
-@pytest.mark.parametrize("user", [COLLECTOR, CROSSPLANE, RECONCILER])
+@pytest.mark.parametrize("user", [COLLECTOR, CROSSPLANE])
 def test_composite_label_is_taken_off_by_exempt_accounts(place: Place, user: str) -> None:
     child = place.machine()
 
@@ -178,17 +178,6 @@ def test_child_is_not_cut_off_from_its_substrate(place: Place) -> None:
         answer = place.admin.patch(child, {"metadata": {"ownerReferences": references}})
 
         assert refused(answer, "ownerReferences", "garbage collector")
-
-
-def test_child_gets_further_owners_from_anybody(place: Place) -> None:
-    substrate = place.substrate()
-    owner = place.owner(substrate)
-    child = place.machine(substrate)
-    further = {**place.owner(place.make(SUBSTRATE))[0], "controller": False}
-
-    answer = place.admin.patch(child, {"metadata": {"ownerReferences": [*owner, further]}})
-
-    assert answer.ok, answer.message
 
 
 def test_provider_works_on_a_child(place: Place) -> None:

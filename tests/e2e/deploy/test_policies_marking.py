@@ -113,16 +113,22 @@ def test_who_updates_projects_holds_objects(place: Place, platform: Caller) -> N
     assert refused(platform.delete(free))
 
 
-@pytest.mark.parametrize("user", [CROSSPLANE, RECONCILER])
-def test_crossplane_and_reconciler_compose_held_objects(place: Place, user: str) -> None:
-    # Secrets are what both have rights on here, so that no other right lets them through.
-    caller = place.admin.as_user(user)
+def test_crossplane_composes_held_objects(place: Place) -> None:
+    caller = place.admin.as_user(CROSSPLANE)
 
     answer = caller.create(place.all(SECRET), manifest(SECRET, "substrate", labels=held()))
 
-    assert not may(place.admin, user, "update", PROJECTS)
+    assert not may(place.admin, CROSSPLANE, "update", PROJECTS)
     assert answer.ok, answer.message
     assert refused(place.admin.delete(place.one(SECRET, "substrate")))
+
+
+def test_the_reconciler_holds_what_it_did_not_make(place: Place) -> None:
+    answer = place.admin.as_user(RECONCILER).patch(place.path, LABEL_ON)
+
+    assert not may(place.admin, RECONCILER, "update", PROJECTS)
+    assert answer.ok, answer.message
+    assert refused(place.admin.delete(place.path))
 
 
 def test_crossplane_puts_the_label_on_what_it_composed_without(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 
@@ -9,6 +10,7 @@ import pytest
 
 from dev.controlplane import ControlPlane
 from function.contract import names
+from reconciler.adapters.kubernetes import project_rights
 from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, RECONCILER, Caller, wait_until
 from tests.e2e.deploy.place import Place
 from tests.e2e.deploy.rights import AGGREGATED_TIMEOUT_S, RECORDS, bind, may
@@ -27,6 +29,8 @@ SUBSTRATE = f"{names.BLUEPRINTS_GROUP}/xgenericvms"
 XRD = "apiextensions.crossplane.io/compositeresourcedefinitions"
 CRD = "apiextensions.k8s.io/customresourcedefinitions"
 POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
+BINDING = "rbac.authorization.k8s.io/rolebindings"
+ROLES = "rbac.authorization.k8s.io/clusterroles"
 BINDINGS = "admissionregistration.k8s.io/validatingadmissionpolicybindings"
 PROVIDER_CONFIGS = tuple(
     f"{provider}.crossplane.io/providerconfigs"
@@ -45,6 +49,21 @@ def aggregated(deployed: ControlPlane) -> Caller:
             what=f"ClusterRole {role} holds our rules",
         )
     return admin
+
+
+@pytest.fixture(scope="module")
+def own_place(aggregated: Caller) -> Iterator[Place]:
+    """A namespace in which the reconciler's account bound its role, as its code does."""
+    place = Place(aggregated)
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{place.name}/rolebindings"
+    assert aggregated.as_user(RECONCILER).create(path, project_rights.manifest(held=False)).ok
+    wait_until(
+        lambda: may(aggregated, RECONCILER, "get", "/secrets", namespace=place.name),
+        timeout_s=AGGREGATED_TIMEOUT_S,
+        what="the reconciler has its rights in a Project",
+    )
+    yield place
+    place.clear()
 
 
 def _holds_our_rules(admin: Caller, role: str) -> bool:
@@ -82,9 +101,8 @@ NEEDED = [
     *product(["patch"], [f"{RECORDS}/status", f"{names.GROUP}/projects/status"]),
     ("get", XRS),
     *product(["get", "list", "patch", "delete"], [SUBSTRATE]),
-    *product(["get", "create", "patch", "delete"], ["/secrets", *PROVIDER_CONFIGS]),
-    *product(["get", "create", "patch", "delete"], ["external-secrets.io/externalsecrets"]),
     *product(["get", "create", "patch"], ["/namespaces"]),
+    ("create", BINDING),
     ("create", "/events"),
     ("create", "authorization.k8s.io/selfsubjectaccessreviews"),
     ("create", "authorization.k8s.io/subjectaccessreviews"),
@@ -92,7 +110,19 @@ NEEDED = [
     ("get", POLICIES),
     ("list", BINDINGS),
 ]
-"""What the calls in `reconciler/adapters/kubernetes` need, and nothing else."""
+"""What the calls in `reconciler/adapters/kubernetes` need everywhere, and nothing else."""
+
+IN_PROJECTS = [
+    *product(["get", "create", "patch", "delete"], ["/secrets", *PROVIDER_CONFIGS]),
+    *product(["get", "create", "patch", "delete"], ["external-secrets.io/externalsecrets"]),
+]
+"""What they need in Projects' namespaces besides."""
+
+BY_NAME = [
+    *product(["get", "patch", "delete"], [(BINDING, "provisioning-broker")]),
+    ("bind", (ROLES, "provisioning-broker-project")),
+]
+"""What they need of one object, wherever it is."""
 
 TEMPTING = (
     *(RECORDS, f"{RECORDS}/status", f"{RECORDS}/finalizers"),
@@ -101,7 +131,8 @@ TEMPTING = (
     *(SUBSTRATE, *PROVIDER_CONFIGS, XRD, CRD, POLICIES, BINDINGS),
     *("/secrets", "/namespaces", "/events", "/pods", "/pods/exec", "/serviceaccounts/token"),
     *("external-secrets.io/externalsecrets", "coordination.k8s.io/leases"),
-    *("rbac.authorization.k8s.io/clusterroles", "authentication.k8s.io/tokenreviews"),
+    *(ROLES, "rbac.authorization.k8s.io/clusterrolebindings", "authentication.k8s.io/tokenreviews"),
+    *(BINDING, "rbac.authorization.k8s.io/roles"),
     *(f"authorization.k8s.io/{kind}reviews" for kind in ("subjectaccess", "selfsubjectaccess")),
 )
 
@@ -113,9 +144,35 @@ def test_reconciler_may_what_its_code_calls(aggregated: Caller, verb: str, resou
 
 @pytest.mark.parametrize("resource", TEMPTING)
 def test_reconciler_may_nothing_else(aggregated: Caller, resource: str) -> None:
-    allowed = [verb for verb in (*READ, *WRITE) if may(aggregated, RECONCILER, verb, resource)]
+    verbs = (*READ, *WRITE, "bind", "escalate")
+    allowed = [verb for verb in verbs if may(aggregated, RECONCILER, verb, resource)]
 
     assert sorted(allowed) == sorted(verb for verb, needed in NEEDED if needed == resource)
+
+
+@pytest.mark.parametrize(("verb", "what"), BY_NAME)
+def test_reconciler_may_some_things_by_name_alone(
+    aggregated: Caller, verb: str, what: tuple[str, str]
+) -> None:
+    resource, name = what
+
+    assert may(aggregated, RECONCILER, verb, resource, name=name)
+    assert not may(aggregated, RECONCILER, verb, resource, name="another")
+    assert not may(aggregated, RECONCILER, verb, resource)
+
+
+@pytest.mark.parametrize("resource", TEMPTING)
+def test_in_a_project_it_may_what_its_role_there_says(
+    aggregated: Caller, own_place: Place, resource: str
+) -> None:
+    allowed = [
+        verb
+        for verb in (*READ, *WRITE, "bind", "escalate")
+        if may(aggregated, RECONCILER, verb, resource, namespace=own_place.name)
+    ]
+
+    needed = [verb for verb, asked in (*NEEDED, *IN_PROJECTS) if asked == resource]
+    assert sorted(allowed) == sorted(needed)
 
 
 def test_reconciler_acts_for_nobody_else(aggregated: Caller) -> None:
@@ -129,27 +186,35 @@ def test_reconciler_keeps_no_leases(aggregated: Caller, namespace: str) -> None:
         assert not may(aggregated, RECONCILER, verb, leases, namespace=namespace)
 
 
-def test_reconciler_gets_further_substrate_by_label(aggregated: Caller, place: Place) -> None:
+@pytest.mark.parametrize(
+    ("label", "in_project"), [("aggregate-to-reconciler", False), ("aggregate-to-project", True)]
+)
+def test_reconciler_gets_further_kinds_by_label(
+    aggregated: Caller, own_place: Place, place: Place, label: str, *, in_project: bool
+) -> None:
+    where = own_place.name if in_project else ""
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-    group = f"{place.name}.plexsphere.test"
+    group = f"{label}-{place.name[-12:]}.plexsphere.test"
     rule = {"apiGroups": [group], "resources": ["*"], "verbs": ["get", "patch", "delete"]}
-    label = {f"{names.GROUP}/aggregate-to-reconciler": "true"}
+    labels = {f"{names.GROUP}/{label}": "true"}
     body = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": {"name": place.name, "labels": label},
+        "metadata": {"name": place.name, "labels": labels},
         "rules": [rule],
     }
-    assert not may(aggregated, RECONCILER, "delete", f"{group}/machines")
+    assert not may(aggregated, RECONCILER, "delete", f"{group}/machines", namespace=where)
 
     assert aggregated.create(roles, body).ok
 
     wait_until(
-        lambda: may(aggregated, RECONCILER, "delete", f"{group}/machines"),
+        lambda: may(aggregated, RECONCILER, "delete", f"{group}/machines", namespace=where),
         timeout_s=AGGREGATED_TIMEOUT_S,
         what="the reconciler's further rights",
     )
+    everywhere = may(aggregated, RECONCILER, "delete", f"{group}/machines")
     assert aggregated.delete(f"{roles}/{place.name}").ok
+    assert everywhere is not in_project
 
 
 def test_reconciler_works_under_its_own_token(aggregated: Caller, deployed: ControlPlane) -> None:

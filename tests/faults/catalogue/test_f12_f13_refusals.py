@@ -11,6 +11,8 @@ from tests.faults.cases import Plain, begun
 from tests.faults.ground import Ground
 from tests.faults.outcome import outcome
 from tests.faults.stagehand import Life, Way
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -50,6 +52,7 @@ class Meddling:
         if self.touched[path] % 2 == 1:
             body = {"metadata": {"annotations": {TOUCHED: str(self.touched[path])}}}
             await self.life.call("PATCH", path, body)
+            made(Kind.CONFLICTS)
 
 
 async def live(ground: Ground, plain: Plain, way: Way, *, refuse: int | None) -> Life:

@@ -11,6 +11,8 @@ from tests.faults.cases import Plain, begun
 from tests.faults.ground import Ground
 from tests.faults.outcome import outcome
 from tests.faults.stagehand import Life, Way
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -42,6 +44,7 @@ class Historian:
         """Tick each version again, oldest first, as a cache that is behind would have it."""
         for version in self.versions:
             try:
+                made(Kind.TIME_TRAVEL)
                 await self.life.process.tick.run(copy.deepcopy(version))
             except Exception as error:  # noqa: BLE001 - as a worker of the queue does
                 self.life.errors.append(error)

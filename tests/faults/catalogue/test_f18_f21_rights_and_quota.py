@@ -17,6 +17,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 ROUNDS = 8
+REFUSALS = 3
+"""Times eight failures, each half a minute after the one before, as the database sees it."""
+TOKENS = "SELECT count(*) FROM plexsphere.bootstrap_tokens WHERE project_id = $1"
 COUNTED_S = 60.0
 """The controller of quotas counts within a second."""
 
@@ -94,7 +97,9 @@ async def test_f18_rights_that_are_revoked_in_mid_teardown_leave_the_substrate_h
         assert await outcome(life) == whole.gone
 
 
-async def test_f21_a_quota_on_secrets_is_named_and_made_good(ground: Ground, plain: Plain) -> None:
+async def test_f21_a_quota_on_secrets_is_named_burns_no_generation_and_is_made_good(
+    ground: Ground, plain: Plain
+) -> None:
     whole = await plain.of(ground, Way.REPLACED)
     async with begun(ground) as life:
         quotas = f"/api/v1/namespaces/{life.namespace}/resourcequotas"
@@ -109,8 +114,13 @@ async def test_f21_a_quota_on_secrets_is_named_and_made_good(ground: Ground, pla
             lambda: _counted(life, quotas), timeout_s=COUNTED_S, what="the quota is counted"
         )
 
-        await fail(life)
+        for _ in range(REFUSALS):
+            await fail(life)
         told = await life.messages()
+        refused = await life.resource()
+        assert refused is not None
+        assert refused.generation == 1
+        assert await ground.pool.fetchval(TOKENS, life.project) == 0
         await life.call("DELETE", f"{quotas}/few")
         await recover(life)
         await life.until_ready()

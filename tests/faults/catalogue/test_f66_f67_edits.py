@@ -11,6 +11,8 @@ from tests.faults.cases import Plain, begun
 from tests.faults.ground import Ground
 from tests.faults.outcome import outcome
 from tests.faults.stagehand import Life, Way
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -22,6 +24,7 @@ async def edit(life: Life, number: int, **declaration: Any) -> None:
     changed = declaration or {"labels": {"team": f"team-{number}"}}
     await life.call("PATCH", life.path_of_record, {"spec": {"declaration": changed}})
     life.forget()
+    made(Kind.EDIT)
 
 
 async def test_f66_a_declaration_that_changes_with_every_round_still_becomes_one_node(
@@ -73,6 +76,7 @@ async def test_f67_a_blueprint_that_is_withdrawn_under_a_node_neither_harms_nor_
         await life.until_ready()
 
         life.catalogue.forget()
+        made(Kind.BLUEPRINT_GONE)
         for _ in range(3):
             await life.round()
         kept = await outcome(life)

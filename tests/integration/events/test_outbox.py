@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 import asyncpg
@@ -43,12 +43,17 @@ FROM plexsphere.outbox_events ORDER BY aggregate_sequence
 """
 
 
+SETTLED_AT = "SELECT published_at FROM plexsphere.outbox_events WHERE id = $1"
+
+
 class SkippingSink(RecordingSink):
     """An operator skips the second event while it is being published."""
 
-    def __init__(self, dsn: str, second: Delivery) -> None:
+    def __init__(self, dsn: str, pool: asyncpg.Pool, second: Delivery) -> None:
         super().__init__()
+        self.skipped_at: datetime | None = None
         self._dsn = dsn
+        self._pool = pool
         self._second = second
 
     async def publish(self, event: OutboxEvent) -> Delivery:
@@ -57,6 +62,7 @@ class SkippingSink(RecordingSink):
         self.tried.append(event)
         async with opened(self._dsn, actor="test") as desk:
             assert await desk.skip(event.id, reason="nobody needs it")
+        self.skipped_at = await self._pool.fetchval(SETTLED_AT, event.id)
         return self._second
 
 
@@ -66,7 +72,7 @@ async def test_an_event_that_is_skipped_while_it_is_tried_stays_skipped(
 ) -> None:
     await pool.execute(CLEAR)
     await append(pool, uuid4(), 1, 2, 3)
-    sink = SkippingSink(dsn, second)
+    sink = SkippingSink(dsn, pool, second)
     async with relay(dsn, sink) as running:
         while await running.relay.once():
             pass
@@ -74,6 +80,8 @@ async def test_an_event_that_is_skipped_while_it_is_tried_stays_skipped(
     assert [item.sequence for item in sink.tried] == [1, 2, 3]
     rows = [tuple(row) for row in await pool.fetch(ROWS)]
     assert rows == [(True, False, None), (True, True, None), (True, False, None)]
+    settled_at = await pool.fetchval(SETTLED_AT, sink.tried[1].id)
+    assert settled_at == sink.skipped_at is not None
 
 
 async def test_what_expired_in_a_long_time_without_the_database_is_told(
@@ -93,6 +101,28 @@ async def test_what_expired_in_a_long_time_without_the_database_is_told(
     await outbox.close()
 
     assert told == 1
+
+
+async def test_an_expired_token_that_somebody_holds_keeps_no_other_from_being_told(
+    world: World, dsn: str, pool: asyncpg.Pool
+) -> None:
+    held, other = [await world.token(await world.resource(name)) for name in "ab"]
+    for token in (held, other):
+        await pool.execute(PAST, token.id, timedelta(hours=5))
+    outbox = PostgresOutbox(dsn)
+    async with pool.acquire() as holder, holder.transaction():
+        await holder.execute(
+            "SELECT FROM plexsphere.bootstrap_tokens WHERE id = $1 FOR UPDATE", held.id
+        )
+
+        told = await asyncio.wait_for(outbox.tell_expired(), outbox_relay.STATEMENT_TIMEOUT_S / 2)
+        rows = await pool.fetch(
+            "SELECT id FROM plexsphere.bootstrap_tokens WHERE expiry_told IS NOT NULL"
+        )
+    later = await outbox.tell_expired()
+    await outbox.close()
+
+    assert (told, [row["id"] for row in rows], later) == (1, [other.id], 1)
 
 
 async def _claim(outbox: PostgresOutbox) -> None:

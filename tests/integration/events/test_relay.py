@@ -246,6 +246,27 @@ async def test_a_poisonous_event_parks_its_aggregate_alone(dsn: str, pool: async
     assert row["parked_at"] is not None
 
 
+@pytest.mark.parametrize("sink_down", [False, True])
+async def test_nothing_behind_a_parked_event_is_told_though_one_before_it_waits_again(
+    dsn: str, pool: asyncpg.Pool, *, sink_down: bool
+) -> None:
+    aggregate = uuid4()
+    await append(pool, aggregate, 1, 2, 3)
+    await pool.execute(
+        "UPDATE plexsphere.outbox_events SET parked_at = now() WHERE aggregate_sequence = 2"
+    )
+    answers = iter([FAILED] if sink_down else [])
+    sink = RecordingSink(lambda _: next(answers, DELIVERED))
+    async with relay(dsn, sink) as running:
+        await running.relay.once()
+        await pool.execute("UPDATE plexsphere.outbox_events SET available_at = NULL")
+        while await running.relay.once():
+            pass
+
+    assert [item.sequence for item in sink.taken] == [1]
+    assert await pool.fetchval(WAITING) == 2
+
+
 async def test_a_counted_failure_waits_for_its_hour_and_so_does_what_follows(
     dsn: str, pool: asyncpg.Pool
 ) -> None:

@@ -18,7 +18,7 @@ from tests.integration.http.conftest import LOOPBACK, Answer, Nodes, bearer, wir
 async def fakes() -> AsyncIterator[Nodes]:
     """The listener over fakes alone, for what ends before any row."""
     world = await memory_world()
-    app = node_app(world.enrolment, address_budget=Unlimited())
+    app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
     async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
         yield Nodes(world=world, url=url, session=session)
 
@@ -38,7 +38,7 @@ async def both(request: pytest.FixtureRequest) -> AsyncIterator[Nodes]:
         else:
             dsn = request.getfixturevalue("dsn")
             world = await stack.enter_async_context(postgres_world(dsn))
-        app = node_app(world.enrolment, address_budget=Unlimited())
+        app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
         url = await stack.enter_async_context(listening(app, LOOPBACK, tls=None))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Nodes(world=world, url=url, session=session)

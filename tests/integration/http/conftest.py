@@ -101,7 +101,7 @@ def dsn() -> Any:
 @pytest.fixture
 async def nodes(dsn: str) -> AsyncIterator[Nodes]:
     async with postgres_world(dsn) as world:
-        app = node_app(world.enrolment, address_budget=Unlimited())
+        app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
         async with (
             listening(app, LOOPBACK, tls=None) as url,
             aiohttp.ClientSession() as session,

@@ -15,6 +15,8 @@ from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.broker import IssuedToken
 from tests.integration.http.conftest import Answer, Nodes, wire
 from tests.integration.http.test_register import assert_problem
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.integration
@@ -52,6 +54,7 @@ async def test_a_node_after_its_deletion_was_requested_is_told_its_token_is_revo
     resource = await nodes.world.resource()
     token = await nodes.world.token(resource)
     await nodes.world.repository.record_deletion_intent(resource.request_deletion(samples.NOW))
+    made(Kind.AGENT_SLOW)
 
     assert_problem(await nodes.register(wire(resource, token)), 403, "token_revoked")
     assert await pool.fetchval("SELECT count(*) FROM plexsphere.nodes") == 0

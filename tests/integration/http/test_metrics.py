@@ -103,5 +103,5 @@ async def test_no_label_holds_a_name_or_an_id() -> None:
 
     ours = [dict(labels) for name, labels in shown if name.startswith("plexsphere_")]
     values = {value for labels in ours for value in labels.values()}
-    known = {"record", "credential", "provisioningrecords", "done", *Cause}
+    known = {"record", "credential", "namespace", "provisioningrecords", "done", *Cause}
     assert values <= known

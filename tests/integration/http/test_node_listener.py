@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import ssl
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import aiohttp
 import pytest
@@ -23,7 +25,10 @@ from reconciler.adapters.http.node_app import node_app
 from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
+from reconciler.domain.broker import ids
+from reconciler.ports.identity import NodeCredential, StoreUnavailableError
 from tests.contract.worlds import Unlimited, memory_world, unknown_token
+from tests.fakes.enrolment import InMemoryEnrolmentStore
 from tests.integration.http.both import fakes as nodes
 from tests.integration.http.conftest import LOOPBACK, Nodes, wire
 from tests.integration.http.test_register import assert_problem
@@ -90,6 +95,29 @@ class TestBodies:
 
         assert_problem(answer, 415, None)
 
+    @pytest.mark.parametrize("charset", ["", "; charset=utf-8"])
+    @pytest.mark.parametrize(
+        "encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+    )
+    async def test_another_unicode_encoding_is_415(
+        self, nodes: Nodes, encoding: str, charset: str
+    ) -> None:
+        resource = await nodes.world.resource()
+        body = json.dumps(wire(resource, await nodes.world.token(resource))).encode(encoding)
+        headers = {"Content-Type": f"application/json{charset}"}
+
+        answer = await nodes.ask("POST", "/v1/register", data=body, headers=headers)
+
+        assert_problem(answer, 415, None)
+
+    @pytest.mark.parametrize("charset", ["utf-16", "UTF-16LE", "utf-32"])
+    async def test_another_charset_is_415_whatever_comes(self, nodes: Nodes, charset: str) -> None:
+        headers = {"Content-Type": f"application/json; charset={charset}"}
+
+        answer = await nodes.ask("POST", "/v1/register", data=b"{}", headers=headers)
+
+        assert_problem(answer, 415, None)
+
 
 async def test_a_request_that_is_no_http_is_logged_without_its_text(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
@@ -111,10 +139,35 @@ async def test_a_request_that_is_no_http_is_logged_without_its_text(
 async def _listening(**options: Any) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     world = await memory_world()
     budget = options.pop("budget", TokenBuckets(per_second=1000, monotonic=lambda: 0.0))
-    app = node_app(world.enrolment, address_budget=budget)
+    app = node_app(world.enrolment, address_budget=budget, bearer_budget=budget)
     address, tls = options.pop("address", LOOPBACK), options.pop("tls", None)
     async with listening(app, address, tls=tls) as url, aiohttp.ClientSession() as session:
         yield url, session
+
+
+class _Counting(InMemoryEnrolmentStore):
+    """Counts who is looked up, and can be away."""
+
+    asked = 0
+    away = False
+
+    async def find_credential(self, node_id: ids.NodeID) -> NodeCredential | None:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailableError
+        return await super().find_credential(node_id)
+
+
+@asynccontextmanager
+async def _nodes(*, per_second: float) -> AsyncIterator[tuple[Nodes, _Counting]]:
+    world = await memory_world()
+    assert isinstance(world.enrolment_store, InMemoryEnrolmentStore)
+    store = _Counting(world.enrolment_store.store)
+    world = replace(world, enrolment_store=store)
+    budget = TokenBuckets(per_second=per_second, monotonic=lambda: 0.0)
+    app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=budget)
+    async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
+        yield Nodes(world=world, url=url, session=session), store
 
 
 class TestLimits:
@@ -130,6 +183,46 @@ class TestLimits:
         assert statuses == [422, 422, 429, 429]
         assert wait == "1"
 
+    @pytest.mark.parametrize(("method", "rest"), [("GET", "state"), ("POST", "heartbeat")])
+    async def test_an_address_that_guesses_bearers_is_429_and_nobody_is_asked(
+        self, method: str, rest: str
+    ) -> None:
+        async with _nodes(per_second=3) as (nodes, store):
+            guessed = base64.urlsafe_b64encode(bytes(48)).decode()
+            headers = {"Authorization": f"Bearer nsk_plexd_{guessed}"}
+            path = f"/v1/nodes/{UUID(int=0)}/{rest}"
+            answers = [await nodes.ask(method, path, headers=headers) for _ in range(5)]
+
+        assert [answer.status for answer in answers] == [401, 401, 401, 429, 429]
+        assert_problem(answers[-1], 429, None)
+        assert answers[-1].headers["Retry-After"] == "1"
+        assert store.asked == 3
+
+    async def test_nodes_behind_one_address_do_not_share_a_budget(self) -> None:
+        async with _nodes(per_second=3) as (nodes, _):
+            for number in range(5):
+                resource = await nodes.world.resource(f"node-{number}")
+                sent = wire(resource, await nodes.world.token(resource), nonce=f"{number}")
+                registered = await nodes.register(sent)
+                asked = [(await nodes.heartbeat(registered)).status for _ in range(3)]
+                assert asked == [200] * 3
+
+            one_more = await nodes.heartbeat(registered)
+
+        assert_problem(one_more, 429, None)
+
+    async def test_a_store_that_is_away_spends_nobodys_budget(self) -> None:
+        async with _nodes(per_second=3) as (nodes, store):
+            store.away = True
+            guessed = base64.urlsafe_b64encode(bytes(48)).decode()
+            headers = {"Authorization": f"Bearer nsk_plexd_{guessed}"}
+            answers = [
+                await nodes.ask("GET", f"/v1/nodes/{UUID(int=0)}/state", headers=headers)
+                for _ in range(9)
+            ]
+
+        assert [answer.status for answer in answers] == [503] * 9
+
     async def test_a_project_that_asks_too_often_is_429_and_alone(self) -> None:
         world = await memory_world()
         ports = EnrolmentPorts(
@@ -140,7 +233,9 @@ class TestLimits:
             project_budget=TokenBuckets(per_second=2, monotonic=lambda: 0.0),
         )
         app = node_app(
-            Enrolment(ports, on_registered=world.registered.append), address_budget=Unlimited()
+            Enrolment(ports, on_registered=world.registered.append),
+            address_budget=Unlimited(),
+            bearer_budget=Unlimited(),
         )
         ours = await world.resource("a")
         token = await world.token(ours)

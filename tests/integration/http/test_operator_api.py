@@ -6,17 +6,19 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import aiohttp
 import asyncpg
 import pytest
+from click.testing import CliRunner
 from uuid_utils.compat import uuid7
 from yarl import URL
 
+from function.contract.strategy import Phase
 from reconciler.adapters.http.listener import listening
 from reconciler.adapters.http.operator_api import OperatorAPI
 from reconciler.adapters.http.operator_app import operator_app
@@ -27,6 +29,7 @@ from reconciler.adapters.postgres.pool import open_pool
 from reconciler.domain.broker import ids
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.denial import Denial
+from reconciler.main import cli
 from reconciler.ports.identity import Budget, Registered
 from reconciler.ports.operator import OperatorStore
 from tests.contract.worlds import World, postgres_world
@@ -271,6 +274,23 @@ async def test_a_user_without_a_name_revokes_nothing(operators: Operators) -> No
     assert "revoked_at" not in (await operators.ask("GET", f"{TOKENS}/{token.id}")).json
 
 
+@pytest.mark.parametrize(
+    ("user", "stored"), [("bo\0b", '"bo\\u0000b"'), ("bo\ud800b", '"bo\\ud800b"')]
+)
+async def test_a_name_that_cannot_be_stored_is_audited_escaped(
+    operators: Operators, user: str, stored: str
+) -> None:
+    operators.reviewer.know("odd.jwt", user)
+    operators.reviewer.grant(user, "delete", f"{PROJECT}/*")
+    token = await operators.world.token(await operators.world.resource())
+
+    answer = await operators.ask("DELETE", f"{TOKENS}/{token.id}", "odd.jwt")
+
+    assert answer.status == 204
+    actor = await operators.pool.fetchval("SELECT actor FROM plexsphere.operator_audit")
+    assert actor == stored
+
+
 async def test_a_budget_of_which_nobody_spent_yet_is_the_one_that_counts() -> None:
     reviewer, budget = _reviewer(), TokenBuckets(per_second=1, monotonic=lambda: 0.0)
     async with _listening(reviewer, EmptyOperatorStore(), budget) as (url, session):
@@ -426,3 +446,140 @@ async def test_a_lost_store_is_503(operators: Operators) -> None:
         assert_problem(await operators.ask(method, path), 503, "store_unavailable")
     lost = await operators.ask("DELETE", f"{TOKENS}/{token.id}", WRITER)
     assert_problem(lost, 503, "store_unavailable")
+
+
+async def _left_behind(operators: Operators, *, deleted: bool = True) -> ids.NodeID:
+    """Give a node up, and let its resource end without it."""
+    world = operators.world
+    resource = await world.resource()
+    token = await world.token(resource)
+    resource = await world.repository.update(replace(resource, bootstrap_token_id=token.id))
+    registered = await world.register(resource, token)
+    assert isinstance(registered, Registered)
+    if deleted:
+        now = datetime.now(UTC)
+        going = await world.repository.record_deletion_intent(resource.request_deletion(now))
+        given_up = replace(going, force_released_at=now)
+        await world.repository.update(given_up.enter(Phase.DELETED, now))
+    return registered.node_id
+
+
+async def test_a_node_that_was_given_up_is_taken_out_once_by_name_and_reason(
+    operators: Operators,
+) -> None:
+    node = await _left_behind(operators)
+    path = f"{PROJECT}/nodes/{node}?reason=OPS-17%3A%20given%20up"
+
+    answers = [await operators.ask("DELETE", path, WRITER) for _ in range(2)]
+
+    assert [answer.status for answer in answers] == [204, 204]
+    (entry,) = await operators.pool.fetch("SELECT * FROM plexsphere.operator_audit")
+    assert (entry["actor"], entry["action"], entry["node_id"], entry["reason"]) == (
+        "bob",
+        "deregister-node",
+        node,
+        "OPS-17: given up",
+    )
+    out = "SELECT deregistered_at IS NOT NULL FROM plexsphere.nodes WHERE id = $1"
+    assert await operators.pool.fetchval(out, node)
+    back = """
+    SELECT count(*) FROM plexsphere.mesh_free AS free
+    JOIN plexsphere.nodes AS node ON node.mesh_ip = free.address
+    WHERE node.id = $1 AND free.rests_until > now()
+    """
+    assert await operators.pool.fetchval(back, node) == 1
+    told = "SELECT event_type FROM plexsphere.outbox_events WHERE aggregate_id = $1 ORDER BY id"
+    assert [row[0] for row in await operators.pool.fetch(told, node)] == [
+        "identity.NodeRegistered",
+        "identity.NodeDeregistered",
+    ]
+
+
+async def test_a_node_whose_resource_is_alive_is_not_taken_out(operators: Operators) -> None:
+    node = await _left_behind(operators, deleted=False)
+
+    answer = await operators.ask("DELETE", f"{PROJECT}/nodes/{node}?reason=why", WRITER)
+
+    assert_problem(answer, 409, None)
+    live = "SELECT deregistered_at IS NULL FROM plexsphere.nodes WHERE id = $1"
+    assert await operators.pool.fetchval(live, node)
+    assert await operators.pool.fetchval("SELECT count(*) FROM plexsphere.operator_audit") == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?reason=", "?reason=%20", "?reason=a%0Ab", "?reason=" + "x" * 513]
+)
+async def test_a_node_is_taken_out_with_a_reason_alone(operators: Operators, query: str) -> None:
+    node = await _left_behind(operators)
+
+    answer = await operators.ask("DELETE", f"{PROJECT}/nodes/{node}{query}", WRITER)
+
+    assert_problem(answer, 400, None)
+    assert await operators.pool.fetchval("SELECT count(*) FROM plexsphere.operator_audit") == 0
+
+
+async def test_a_node_of_another_project_and_a_reader_take_nothing_out(
+    operators: Operators,
+) -> None:
+    node = await _left_behind(operators)
+    operators.reviewer.grant("bob", "delete", f"/v1/projects/{OTHER_PROJECT}/*")
+
+    stranger = f"/v1/projects/{OTHER_PROJECT}/nodes/{node}?reason=why"
+    assert_problem(await operators.ask("DELETE", stranger, WRITER), 404, None)
+    own = f"{PROJECT}/nodes/{node}?reason=why"
+    assert_problem(await operators.ask("DELETE", own, READER), 403, None)
+    live = "SELECT deregistered_at IS NULL FROM plexsphere.nodes WHERE id = $1"
+    assert await operators.pool.fetchval(live, node)
+
+
+async def test_an_id_is_resolved_to_the_names_it_stands_for(operators: Operators) -> None:
+    world = operators.world
+    resource = await world.resource()
+    token = await world.token(resource)
+    registered = await world.register(resource, token)
+    assert isinstance(registered, Registered)
+    kinds = {
+        resource.id: "ProvisionedResource",
+        resource.resource_id: "Resource",
+        registered.node_id: "Node",
+        token.id: "BootstrapToken",
+    }
+
+    for wanted, kind in kinds.items():
+        answer = await operators.ask("GET", f"{PROJECT}/ids/{wanted}")
+        assert answer.status == 200
+        assert answer.json["kind"] == kind
+        assert answer.json["provisioned_resource_id"] == str(resource.id)
+        assert (answer.json["xr_kind"], answer.json["xr_name"]) == (
+            resource.key.kind,
+            resource.key.name,
+        )
+        assert answer.json["node_id"] == str(registered.node_id)
+    assert_problem(await operators.ask("GET", f"{PROJECT}/ids/{OTHER_PROJECT}"), 404, None)
+    (payload,) = await operators.pool.fetch(
+        "SELECT payload FROM plexsphere.outbox_events WHERE event_type = 'identity.NodeRegistered'"
+    )
+    assert payload["payload"]["OwnerName"] == resource.key.name
+    assert payload["payload"]["Namespace"] == resource.key.namespace
+
+
+async def test_the_command_takes_a_node_out_and_refuses_one_that_is_alive(
+    operators: Operators, dsn: str
+) -> None:
+    node = await _left_behind(operators)
+    said = await asyncio.to_thread(_deregister, dsn, node)
+    again = await asyncio.to_thread(_deregister, dsn, node)
+    unknown = await asyncio.to_thread(_deregister, dsn, ids.NodeID(uuid7()))
+
+    assert (said[0], again[0], unknown[0]) == (0, 0, 1)
+    assert "out of the mesh" in said[1]
+    assert "before" in again[1]
+    assert "no node of this id" in unknown[1]
+    (entry,) = await operators.pool.fetch("SELECT * FROM plexsphere.operator_audit")
+    assert (entry["node_id"], entry["reason"]) == (node, "OPS-17")
+
+
+def _deregister(dsn: str, node: ids.NodeID) -> tuple[int, str]:
+    flags = ["nodes", "deregister", str(node), "--reason", "OPS-17"]
+    result = CliRunner().invoke(cli, flags, env={"PLEXSPHERE_DSN": dsn})
+    return result.exit_code, result.output

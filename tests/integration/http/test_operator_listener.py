@@ -72,3 +72,11 @@ async def test_nothing_of_the_nodes_is_served(path: str) -> None:
     status, _ = await _ask({}, path)
 
     assert status == 404
+
+
+async def test_who_asks_for_itself_leaves_out_what_is_others_to_mend() -> None:
+    probes: dict[str, Probe] = {"postgres": _passes, "provisioning-broker-reconcile": _fails}
+
+    assert (await _ask(probes, "/readyz"))[0] == 503
+    excluding = await _ask(probes, "/readyz?exclude=provisioning-broker-reconcile&exclude=other")
+    assert excluding == (200, "[+]postgres ok\n")

@@ -54,7 +54,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 @asynccontextmanager
 async def _nodes(*, tls: TLSFiles | None = None) -> AsyncIterator[tuple[World, int]]:
     world = await memory_world()
-    app = node_app(world.enrolment, address_budget=Unlimited())
+    app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
     async with listening(app, LOOPBACK, tls=tls) as url:
         yield world, int(url.rpartition(":")[2])
 

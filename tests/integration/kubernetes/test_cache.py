@@ -23,6 +23,8 @@ from reconciler.domain.broker import steadiness
 from tests.contract.cluster_worlds import RealWorld, reconciler_kubeconfig
 from tests.integration.kubernetes.conftest import Followed, client_of, following, until
 from tests.integration.kubernetes.stand_in import Fault, StandIn
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 pytestmark = pytest.mark.integration
 
@@ -249,6 +251,7 @@ async def test_a_server_that_comes_late_and_comes_again_is_followed(server: Stan
 
     async with client_of(f"http://127.0.0.1:{port}") as client, following(client) as followed:
         assert not followed.cache.synced
+        made(Kind.API_AWAY)
         async with server.listening(port):
             await followed.settled(**_versions({"first": first}))
             await until(lambda: server.streams)
@@ -268,6 +271,7 @@ async def test_a_silent_stream_is_given_up_for_a_list(
 
     async with following(client):
         await until(lambda: len(server.watches) == 2)
+        made(Kind.WATCH_STALLED)
 
     assert len(server.lists) == 2
     assert [watch.version for watch in server.watches] == [101, 101]

@@ -14,6 +14,7 @@ from reconciler.app.credential_hold import CredentialHold
 from reconciler.domain.broker import shared_hold
 from tests.contract.cluster_worlds import RealWorld, provider_config
 from tests.contract.worlds import World, postgres_world
+from tests.e2e.deploy import external_secrets
 from tests.fakes.databases import migrated_database
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import StaticCatalog
@@ -67,6 +68,9 @@ class Place:
         """Check that nothing is held, made or remembered any more."""
         for name in (OLD, NEW):
             assert self.real.credential_holds(name) == set()
+            # Ours went with its last user.
+            rendered = external_secrets.path(self.real.namespace, name)
+            assert self.real.admin.get(rendered).status == 404
         assert not await self.has_provider_config()
         assert await self.store.holds.list_in_namespace(self.real.namespace) == []
 
@@ -126,6 +130,24 @@ async def test_a_process_that_died_before_it_held_anything_is_too(place: Place) 
     await place.sweep()
 
     await place.assert_free()
+
+
+async def test_what_is_used_stays_at_the_old_place_when_its_credential_moves_and_leaves(
+    place: Place,
+) -> None:
+    await place.use()
+    place.catalog.credential_spec = MOVED
+    await place.hold.settle(place.real.namespace, CREDENTIAL)
+    place.catalog.credential_spec = None
+    # As External Secrets makes a Secret anew: without the hold.
+    await place.real.cluster.hold_credentials(place.real.namespace, OLD, held=False)
+
+    await place.sweep()
+    await place.hold.settle(place.real.namespace, CREDENTIAL)
+
+    assert place.real.credential_holds(OLD) >= {"Secret"}
+    assert place.real.credential_holds(NEW) == BOTH
+    assert await place.has_provider_config()
 
 
 async def test_what_is_in_use_stays(place: Place) -> None:

@@ -7,7 +7,8 @@ import io
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, LiteralString
 
@@ -16,7 +17,9 @@ import asyncpg
 import pytest
 
 from dev.controlplane import ControlPlane
-from dev.stack import ROOT
+from dev.kube import RefusedError
+from dev.stack import RECONCILER_ACCOUNT, ROOT
+from reconciler.adapters.kubernetes.project_rights import ROLE
 from reconciler.adapters.postgres import migrate
 from tests.fakes.databases import empty_database
 from tests.integration.lives.life import Life
@@ -69,8 +72,35 @@ def dsn() -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture
+def rights_of_before(control_plane: ControlPlane) -> Iterator[Callable[[], None]]:
+    """Give the account its rights in Projects everywhere, as it had them; answer what ends it."""
+    api, name = "rbac.authorization.k8s.io", "rights-of-before"
+    account = {"kind": "ServiceAccount", "name": RECONCILER_ACCOUNT[1]}
+    control_plane.apply(
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": ROLE},
+            "subjects": [{**account, "namespace": RECONCILER_ACCOUNT[0]}],
+        }
+    )
+
+    def end() -> None:
+        with suppress(RefusedError):
+            control_plane.cluster.delete(f"{api}/v1", "ClusterRoleBinding", name)
+
+    yield end
+    end()
+
+
 async def test_f07_the_version_before_goes_on_while_the_schema_is_brought_up_beneath_it(
-    control_plane: ControlPlane, tmp_path: Path, program_before: Path, dsn: str
+    control_plane: ControlPlane,
+    tmp_path: Path,
+    program_before: Path,
+    dsn: str,
+    rights_of_before: Callable[[], None],
 ) -> None:
     settings = {**cluster_settings(control_plane), "PLEXSPHERE_DSN": dsn}
     old = Broker(tmp_path / "old", {**settings, "PYTHONPATH": str(program_before)})
@@ -91,7 +121,9 @@ async def test_f07_the_version_before_goes_on_while_the_schema_is_brought_up_ben
         old.assert_running()
         await asyncio.to_thread(old.stop)
 
+        # The order of an upgrade: what takes rights away comes last.
         await asyncio.to_thread(new.start)
+        await asyncio.to_thread(rights_of_before)
         new_agents = Agents(at_new)
         is_known = await new_agents.reports(begun_after.reply)
         await begun_after.ends()

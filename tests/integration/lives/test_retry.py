@@ -15,6 +15,8 @@ from tests.fakes.databases import empty_database
 from tests.integration.lives.life import Life
 from tests.integration.load.agents import Agents
 from tests.integration.load.stage import Broker, cluster_settings, furnished
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 TOLD: Final[LiteralString] = """
 SELECT event_type FROM plexsphere.outbox_events
@@ -46,6 +48,7 @@ async def test_a_failed_resource_starts_over_with_the_same_id_substrate_and_toke
         # The provider is well again, which by itself changes nothing.
         await life.observes(failed=False, reason=None, ready=True)
         await life.retries()
+        made(Kind.RETRY)
         await life.registers(Agents(session))
         handle = life.status["xrName"]
         broker.assert_running()

@@ -136,6 +136,8 @@ class Stage:
         }
         made["BlueprintVersion"]["spec"] |= {"providerKinds": ["generic"]}
         made["BlueprintVersion"]["spec"].pop("providerConfig")
+        # The version before knows none, and is a program of these tests, too.
+        made["BlueprintVersion"]["spec"].pop("constants")
         self.plane.apply(*made.values())
 
     async def declare(self, name: str) -> str:
@@ -148,7 +150,9 @@ class Stage:
             "ownerReferences": [{**owner, "controller": True}],
             "labels": {names.LABEL_XR: name},
         }
-        declaration = record["spec"]["declaration"] | {
+        declaration = record["spec"]["declaration"]
+        declaration["parameters"].pop("namespace")
+        declaration |= {
             "xr": owner,
             "blueprint": {"name": self._name, "version": "v1alpha1"},
             "provider": "generic",

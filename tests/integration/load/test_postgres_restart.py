@@ -17,6 +17,8 @@ from reconciler.adapters.postgres import migrate
 from tests.contract.worlds import Unlimited, postgres_world
 from tests.integration.load.agents import Agents, Reply, until
 from tests.integration.load.ledger import assert_one_node_each, outage, own_server
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 TOKENS: Final = 240
 PROJECTS: Final = 6
@@ -52,7 +54,7 @@ async def test_a_restart_of_postgres_in_mid_load_costs_no_token_no_node_and_no_e
         await migrate.migrate(dsn)
         machines = await registrations.seed(dsn, count=TOKENS, projects=PROJECTS)
         async with postgres_world(dsn) as world:
-            app = node_app(world.enrolment, address_budget=Unlimited())
+            app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
             async with (
                 listening(app, Address(host="127.0.0.1", port=0), tls=None) as url,
                 aiohttp.ClientSession(url) as session,
@@ -63,6 +65,7 @@ async def test_a_restart_of_postgres_in_mid_load_costs_no_token_no_node_and_no_e
                     group.create_task(_all(agents, bodies, found))
                     await until(lambda: len(found) >= TOKENS // 4, timeout_s=STEP_S, what="nodes")
                     async with outage(postgres, how):
+                        made(Kind.POSTGRES_AWAY)
                         before = len(found)
                         await until(
                             lambda: agents.told[503] >= REFUSED_MIN, timeout_s=STEP_S, what="503"

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
 import aiohttp
 import asyncpg
@@ -31,6 +33,9 @@ DEADLINE_S: Final = 1_500 if LONG else 120
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(DEADLINE_S + 60)]
 
 LOSER: Final = (403, "token_consumed")
+REPLACED: Final = (401, "nsk_revoked")
+IDENTICAL: Final = 12
+"""Machines whose request is sent thrice at once; each of the three answers arrives for four."""
 
 
 async def _ask(session: aiohttp.ClientSession, body: bytes) -> tuple[int, str]:
@@ -55,6 +60,53 @@ async def _race(session: aiohttp.ClientSession, machines: list[Machine]) -> list
     return answers
 
 
+class Answered(NamedTuple):
+    """A registration's answer, and the bearer that it gives; empty where it gives none."""
+
+    status: int
+    node: str
+    bearer: str
+
+
+async def _answered(session: aiohttp.ClientSession, body: bytes) -> Answered:
+    async with session.post("/v1/register", data=body) as response:
+        answer = await response.json(content_type=None)
+    if response.status != 201:
+        return Answered(response.status, "", "")
+    raw = UUID(answer["node_id"]).bytes + base64.b64decode(answer["nsk"])
+    bearer = f"nsk_load_{base64.urlsafe_b64encode(raw).decode()}"
+    return Answered(response.status, answer["node_id"], bearer)
+
+
+async def _state(session: aiohttp.ClientSession, answered: Answered) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {answered.bearer}"}
+    async with session.get(f"/v1/nodes/{answered.node}/state", headers=headers) as response:
+        answer = await response.json(content_type=None)
+        return response.status, answer.get("code", "")
+
+
+async def test_three_identical_registrations_at_once_are_one_node_and_any_answer_is_good() -> None:
+    with migrated_database() as dsn:
+        machines = await registrations.seed(dsn, count=IDENTICAL, projects=1)
+        bodies = [machine.body() for machine in machines]
+        async with postgres_world(dsn) as world:
+            app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+            async with (
+                listening(app, Address(host="127.0.0.1", port=0), tls=None) as url,
+                aiohttp.ClientSession(url, headers={"Content-Type": "application/json"}) as session,
+            ):
+                for number, body in enumerate(bodies):
+                    answers = await asyncio.gather(*(_answered(session, body) for _ in range(3)))
+                    assert [answer.status for answer in answers] == [201] * 3
+                    assert len({answer.node for answer in answers}) == 1
+                    assert len({answer.bearer for answer in answers}) == 3
+                    arrived = answers.pop(number % 3)
+                    assert await _state(session, arrived) == (200, "")
+                    assert [await _state(session, other) for other in answers] == [REPLACED] * 2
+                    assert await _state(session, arrived) == (200, "")
+        assert await _count(dsn, "nodes") == IDENTICAL
+
+
 async def _count(dsn: str, what: str) -> int:
     source = what if what.startswith("(") else f"plexsphere.{what}"
     connection = await asyncpg.connect(dsn)
@@ -69,8 +121,8 @@ COUNTED: Final = (
     "nodes WHERE deregistered_at IS NULL",
     "registration_nonces",
     "outbox_events WHERE event_type = 'identity.NodeRegistered'",
-    "enrolment_audit WHERE detail = 'other_key' AND node_id IS NOT NULL",
-    "enrolment_audit",
+    "enrolment_evidence WHERE detail = 'other_key' AND node_id IS NOT NULL",
+    "enrolment_evidence",
     "(SELECT DISTINCT mesh_ip FROM plexsphere.nodes) AS addresses",
     "(SELECT DISTINCT bootstrap_token_id FROM plexsphere.nodes) AS spent",
 )
@@ -82,7 +134,7 @@ async def test_every_token_has_one_winner_and_one_audited_loser() -> None:
         projects = TOKENS // PROJECT_TOKENS
         machines = await registrations.seed(dsn, count=TOKENS, projects=projects)
         async with postgres_world(dsn) as world:
-            app = node_app(world.enrolment, address_budget=Unlimited())
+            app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
             async with (
                 listening(app, Address(host="127.0.0.1", port=0), tls=None) as url,
                 aiohttp.ClientSession(url, headers={"Content-Type": "application/json"}) as session,

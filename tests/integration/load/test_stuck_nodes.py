@@ -38,6 +38,8 @@ from tests.integration.load.stage import (
     furnished,
     stalled,
 )
+from tests.simulation.evidence import made
+from tests.simulation.schedule import Kind
 
 MACHINES: Final = 200 if LONG else 40
 STEP_S: Final = 300.0 if LONG else 60.0
@@ -186,6 +188,7 @@ class Chaos:
             self.killed.opened.set()
             cut = self.agents.told["cut"] + MACHINES // 20
             await _until(lambda: self.agents.told["cut"] >= cut, "refusals without a broker")
+            made(Kind.NODES_CUT_OFF)
         # It was away for longer than the pause between two generations.
         await self._sql(PASSED, "", "31 seconds")
         await asyncio.to_thread(self.broker.start)

@@ -56,14 +56,39 @@ async def test_a_closed_pool_is_unavailable(pool: asyncpg.Pool) -> None:
         await repository.sightings(samples.CLUSTER)
 
 
-async def test_a_check_names_its_constraint_and_no_value(pool: asyncpg.Pool) -> None:
-    with pytest.raises(InvalidInputError) as caught, translated("store thing"):
-        await pool.execute(
-            "INSERT INTO plexsphere.management_clusters (id, name, slug) "
-            "VALUES ('00000000-0000-0000-0000-000000000001', 'secret-name', '')"
-        )
+_CLUSTER = "INSERT INTO plexsphere.management_clusters (id, name, slug) VALUES "
+_ID = "00000000-0000-0000-0000-000000000001"
+_POOL = "INSERT INTO plexsphere.mesh_pools (domain_id, mesh_range) VALUES"
+BROKEN = {
+    "check": (
+        f"{_CLUSTER} ('{_ID}', 'secret-name', '')",
+        "management_clusters.slug: must satisfy management_clusters_slug_check",
+    ),
+    "reference": (
+        f"{_POOL} ('{_ID}', '100.64.0.0/29')",
+        "mesh_pools.domain_id: must name a stored row (mesh_pools_domain_id_fkey)",
+    ),
+    "null": (
+        f"{_CLUSTER} ('{_ID}', NULL, 'secret-name')",
+        "management_clusters.name: must not be null",
+    ),
+    "nul": (
+        f"{_CLUSTER} ('{_ID}', jsonb '{{\"a\": \"secret-name\\u0000\"}}' ->> 'a', 'x')",
+        "a value must be one that Postgres stores (UntranslatableCharacter)",
+    ),
+}
 
-    assert str(caught.value) == "cannot store thing: management_clusters_slug_check refuses the row"
+
+@pytest.mark.parametrize("rule", BROKEN)
+async def test_a_refused_row_is_told_by_its_field_and_rule_and_no_value(
+    pool: asyncpg.Pool, rule: str
+) -> None:
+    statement, told = BROKEN[rule]
+
+    with pytest.raises(InvalidInputError) as caught, translated("store thing"):
+        await pool.execute(statement)
+
+    assert str(caught.value) == f"cannot store thing: {told}"
 
 
 async def test_what_is_not_understood_passes_with_a_note(pool: asyncpg.Pool) -> None:

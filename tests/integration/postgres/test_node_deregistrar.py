@@ -79,6 +79,9 @@ FOREIGN_KEYS = {
 }
 
 
+FIELDS = {"node": "nodes.deregistered_at", "token": "bootstrap_tokens.revoked_at"}
+
+
 @pytest.mark.parametrize("rules", [CHECKS, FOREIGN_KEYS], ids=["check", "foreign-key"])
 @pytest.mark.parametrize("what", ["node", "token"])
 async def test_a_row_that_breaks_a_rule_of_the_store_is_told_as_a_refusal(
@@ -97,8 +100,10 @@ async def test_a_row_that_breaks_a_rule_of_the_store_is_told_as_a_refusal(
         "node": lambda: world.deregistrar.deregister(token.id),
         "token": lambda: world.issuer.revoke(resource.id),
     }
-    with pytest.raises(MeshRefusedError, match=r"cannot (deregister node|revoke tokens)"):
+    with pytest.raises(MeshRefusedError, match=r"cannot (deregister node|revoke tokens)") as told:
         await asked[what]()
+
+    assert told.value.rule.startswith(f"{FIELDS[what]}: must ")
 
     assert await world.issuer.state(token.id) is not BootstrapState.REVOKED
 

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from function.contract.strategy import Phase
+from function.contract.strategy import BootstrapState, Phase
 from reconciler.adapters.postgres import retention
 from reconciler.adapters.postgres.retention import PostgresRetention
 from reconciler.app.retention import Retention
@@ -191,6 +191,20 @@ async def test_the_newest_token_of_what_lives_stays_however_long_it_is_spent(
     await past.clean()
 
     assert (await past.counts())[:2] == (1, 1)
+
+
+async def test_the_token_that_an_aggregate_names_stays_while_the_next_is_only_claimed(
+    world: World, past: Past
+) -> None:
+    resource, token = await _generation(world, await world.resource(), 1)
+    await world.issuer.revoke(resource.id)
+    await world.repository.update(replace(resource, generation=2))
+    await past.age(resource, LONG_AGO)
+
+    removed = await past.clean()
+
+    assert removed[Remains.TOKENS] == 0
+    assert await world.issuer.state(token.id) is BootstrapState.REVOKED
 
 
 async def test_an_earlier_generation_leaves_with_its_node_and_the_newest_stays(

@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
 
+from dev import policy_digests
 from function.contract import names
 from function.contract.strategy import CloudProvider
+from reconciler.adapters.kubernetes import project_rights
+from reconciler.adapters.kubernetes.policy_digests import DIGESTS
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 RECONCILER = "system:serviceaccount:plexsphere-system:provisioning-broker"
@@ -39,6 +43,12 @@ def one(kind: str, name: str, *parts: str) -> dict[str, Any]:
     return found
 
 
+def test_the_reconciler_knows_the_policies_of_its_own_version() -> None:
+    """`make generate` writes the digests; every policy that holds nodes is among them."""
+    assert policy_digests.FILE.read_text(encoding="utf-8") == policy_digests.render()
+    assert set(POLICIES) == set(DIGESTS)
+
+
 def test_kustomization_lists_every_manifest() -> None:
     (kustomization,) = documents("kustomization.yaml")
 
@@ -60,7 +70,7 @@ def test_every_object_says_what_it_is_part_of() -> None:
         assert labels.get("app.kubernetes.io/part-of") == "plexsphere-provisioning-broker", file
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, "plexsphere-account"])
 def test_policy_fails_closed_denies_and_takes_no_parameters(policy: str) -> None:
     file = f"policies/{policy.removeprefix('plexsphere-')}.yaml"
     spec = one("ValidatingAdmissionPolicy", policy, file)["spec"]
@@ -83,6 +93,33 @@ def test_policy_exempts_reconciler_and_break_glass_and_says_what_to_do(policy: s
         assert validation["reason"] == "Forbidden"
         assert validation["message"]
         assert "cannot " in validation["messageExpression"]
+
+
+def test_the_accounts_policy_limits_that_account_and_says_what_it_may() -> None:
+    spec = one("ValidatingAdmissionPolicy", "plexsphere-account", "policies/account.yaml")["spec"]
+
+    (condition,) = spec["matchConditions"]
+    assert condition["expression"] == f'request.userInfo.username == "{RECONCILER}"'
+    for validation in spec["validations"]:
+        assert validation["reason"] == "Forbidden"
+        assert validation["message"]
+        assert '"cannot ' in validation["messageExpression"]
+
+
+def test_the_accounts_policy_speaks_of_the_names_that_the_code_gives() -> None:
+    text = (DEPLOY / "policies" / "account.yaml").read_text()
+
+    secret = names.cloud_credentials_secret_name(mount="kv", path="acme/hetzner")
+    (credentials,) = set(re.findall(r'"(\^cloud-credentials-[^"]+)"', text))
+    (tokens,) = set(re.findall(r'"(\^[^"]+-g\[[^"]+)"', text))
+    (project,) = set(re.findall(r'"(\^plexsphere-project-[^"]+)"', text))
+    assert re.search(credentials, secret)
+    assert re.search(tokens, names.token_secret_name("web-1-0123456789", 12))
+    assert re.search(project, names.project_namespace(uuid4()))
+    assert names.TOKEN_SECRET_TYPE in text
+    assert names.FINALIZER in text
+    assert f'"{project_rights.BINDING}"' in text
+    assert f'"{project_rights.ROLE}"' in text
 
 
 def test_policies_speak_of_the_names_in_the_contract() -> None:
@@ -111,7 +148,7 @@ def test_bindings_are_last_to_come_and_first_to_go() -> None:
 
 
 def test_reconciler_reaches_the_provider_configs_of_every_provider() -> None:
-    rules = one("ClusterRole", "provisioning-broker-reconciler", "rbac/reconciler.yaml")["rules"]
+    rules = one("ClusterRole", "provisioning-broker-project-own", "rbac/project.yaml")["rules"]
 
     (groups,) = [rule["apiGroups"] for rule in rules if "providerconfigs" in rule["resources"]]
     published = [

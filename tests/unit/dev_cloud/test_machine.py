@@ -51,7 +51,7 @@ ALL_MACHINES = [
         faults=Faults(create=create, boot=boot, delete=delete),
     )
     for deleting, claimed, paused, boot, create, delete in itertools.product(
-        *[(False, True)] * 4, *[(None, *Fault)] * 2
+        *[(False, True)] * 4, (None, *Fault), (None, Fault.HANG, Fault.FAIL)
     )
 ]
 ALL_STATES = [

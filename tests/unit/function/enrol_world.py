@@ -164,7 +164,9 @@ class World:
 
     def _apply(self, name: str, manifest: Object) -> None:
         old = self.objects.get(name, {})
-        head = {"name": f"pool-{name}", **manifest.get("metadata", {})}
+        # What is observed keeps its name, whatever is composed.
+        called = {} if not old else {"name": old["metadata"]["name"]}
+        head = {"name": f"pool-{name}", **manifest.get("metadata", {}), **called}
         head["uid"] = old.get("metadata", {}).get("uid") or f"uid-{name}"
         head["managedFields"] = [
             {"manager": MANAGER, "operation": "Apply", "fieldsV1": _fields(manifest)},

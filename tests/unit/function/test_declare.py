@@ -95,6 +95,21 @@ REFUSALS = {
         given.required(),
         ("InvalidParameters", "spec.parameters.providerSecret: is reserved"),
     ),
+    "parameter that cannot be stored": (
+        given.xr(parameters={"region": "nbg1\0", "diskSizeGb": 40}),
+        given.required(),
+        ("InvalidParameters", "spec.parameters.region: must not hold the character U+0000"),
+    ),
+    "label that cannot be stored": (
+        given.xr(labels={"team": "a\0b"}),
+        given.required(),
+        ("InvalidInput", "spec.labels[team]: must not hold the character U+0000"),
+    ),
+    "label whose key cannot be stored": (
+        given.xr(labels={"te\0am": "ab"}),
+        given.required(),
+        ("InvalidInput", "spec.labels: must not hold the character U+0000"),
+    ),
     "label that is no string": (
         given.xr(labels={"team": 7}),
         given.required(),

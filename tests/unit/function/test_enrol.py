@@ -485,3 +485,55 @@ def test_a_label_that_is_no_tag_is_told_once() -> None:
     assert told.status == fnv1.STATUS_CONDITION_FALSE
     assert [result.severity for result in first.results] == [fnv1.SEVERITY_WARNING]
     assert not second.results
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"provider": "aws"}, "input.resources.provider"),
+        ({"injectionStrategy": "provider-secret"}, "input.resources.injectionStrategy"),
+        ({"meshRole": "standalone"}, "input.resources.meshRole"),
+        ({"cloudCredential": "another"}, "input.resources.cloudCredential"),
+    ],
+)
+def test_another_node_under_an_accepted_name_is_refused_and_the_one_that_is_there_stays(
+    change: Object, field: str
+) -> None:
+    world = World(server=server())
+    world.enrolled()
+    before = {name: copy.deepcopy(raw) for name, raw in world.objects.items()}
+    world.entries = [entry(**change)]
+
+    answer = world.step()
+
+    admitted = condition(answer, "Admitted")
+    assert (admitted.status, admitted.reason) == (fnv1.STATUS_CONDITION_FALSE, "Immutable")
+    assert admitted.message == f"{field}: must stay what was accepted"
+    declared = world.objects["record-server"]["spec"]["declaration"]
+    assert declared == before["record-server"]["spec"]["declaration"]
+    assert world.objects["server"]["spec"] == before["server"]["spec"]
+
+
+def test_a_preview_beside_a_machine_that_is_there_shows_no_placeholder() -> None:
+    world = World(server=server())
+    world.objects["server"] = {**server(name="old"), "status": {"conditions": [given.READY]}}
+    world.preview = True
+
+    answer = world.run()
+
+    assert condition(answer, "Admitted").reason != "Preview"
+    assert "userData" not in composed(answer)["spec"]["forProvider"]
+
+
+def test_a_preview_of_what_is_accepted_is_what_is_composed() -> None:
+    world = World(server=server())
+    world.step()
+    world.accept()
+    plain = world.run()
+    world.preview = True
+
+    shown = world.run()
+
+    assert shown.desired.SerializeToString(deterministic=True) == plain.desired.SerializeToString(
+        deterministic=True
+    )

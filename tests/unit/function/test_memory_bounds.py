@@ -12,6 +12,7 @@ import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 
 from function import fn
+from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
 from function.memory import Nodes
 from tests.unit.function import given
@@ -93,9 +94,10 @@ def _declared(resources: dict[str, Any], **fields: Any) -> fnv1.RunFunctionReque
 
 def test_an_empty_object_is_not_taken_for_an_absent_one() -> None:
     record = given.record(given.status())
+    nodes = meets([_declared({"record": record})])
 
-    meets([_declared({"record": record}), _declared({"record": record, "substrate": {}})])
-    meets([_declared({"record": record, "substrate": {}}), _declared({"record": record})])
+    with pytest.raises(ContractError, match="observed resource 'substrate'"):
+        fn.run(_declared({"record": record, "substrate": {}}), nodes)
 
 
 def test_what_another_step_composed_under_our_name_is_not_remembered() -> None:

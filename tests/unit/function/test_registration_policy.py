@@ -38,7 +38,7 @@ def test_a_blueprint_with_a_time_out_of_bounds_is_not_supported() -> None:
     assert "registration.timeout" in admitted.message
 
 
-def test_it_may_change_under_an_accepted_machine() -> None:
+def test_it_stays_as_it_was_accepted() -> None:
     found = given.required(
         blueprint=given.blueprint(registration=WANTED), token=given.secret(), substrate=None
     )
@@ -46,7 +46,7 @@ def test_it_may_change_under_an_accepted_machine() -> None:
     outcome = given.answer(resources={"record": given.record(given.status())}, found=found)
 
     assert outcome.record is not None
-    assert outcome.record.manifest["spec"]["declaration"]["registration"] == WANTED
+    assert "registration" not in outcome.record.manifest["spec"]["declaration"]
 
 
 def test_a_step_says_it_for_each_of_its_resources() -> None:

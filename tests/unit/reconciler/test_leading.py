@@ -9,7 +9,7 @@ from uuid import UUID
 
 from reconciler.adapters.postgres.lease import PostgresLeases
 from reconciler.ports.lease import Lease
-from reconciler.wiring.leading import leadership
+from reconciler.wiring.leading import leadership, make_pulse
 from tests.unit.reconciler.settings.test_settings import load
 
 
@@ -32,7 +32,9 @@ async def test_a_container_that_starts_again_is_another_holder() -> None:
     leases = Asked()
 
     for _ in range(2):
-        candidate = leadership(load(), cast("PostgresLeases", leases))
+        settings = load()
+        store = cast("PostgresLeases", leases)
+        candidate = leadership(settings, store, make_pulse(settings))
         standing = asyncio.create_task(candidate.run(_lead))
         async with asyncio.timeout(10):
             await candidate.standing_by.wait()

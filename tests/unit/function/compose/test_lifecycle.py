@@ -72,7 +72,7 @@ def test_the_record_is_what_the_contract_shows() -> None:
             "finalizers": ["provisioning.plexsphere.com/teardown"],
         },
         "spec": {
-            "declaration": given.declaration(),
+            "declaration": given.declaration(given=["region"]),
             "substrate": [],
             "observed": {"exists": False, "ready": False, "failed": False, "reason": ""},
         },
@@ -161,14 +161,14 @@ def test_a_secret_of_another_type_is_no_token() -> None:
 
 def test_bootstrap_fields_are_sticky_and_the_rest_is_rendered_anew() -> None:
     accepted = given.declaration(
-        parameters={"region": "fsn1", "instanceType": "big", "diskSizeGb": 80}, labels={"a": "b"}
+        parameters={"region": "nbg1", "instanceType": "big", "diskSizeGb": 80}, labels={"a": "b"}
     )
 
     outcome = alive(accepted=accepted, bootstrap={"generation": 1, "state": "Consumed"})
 
     made = manifest(outcome)
     assert made["spec"] == {
-        "parameters": {"region": "fsn1", "instanceType": "big", "diskSizeGb": 80},
+        "parameters": {"region": "nbg1", "instanceType": "big", "diskSizeGb": 80},
         "cloudTags": {"a": "b"},
         "userData": given.substrate()["spec"]["userData"],
     }
@@ -177,10 +177,13 @@ def test_bootstrap_fields_are_sticky_and_the_rest_is_rendered_anew() -> None:
 
 def test_an_edit_waits_for_the_reconciler() -> None:
     edited = given.xr(parameters={"region": "fsn1"})
+    listed = given.blueprint()["spec"]["parameters"]
+    mutable = given.blueprint(parameters=[listed[0] | {"mutable": True}, *listed[1:]])
 
     outcome = given.answer(
         edited,
         resources={"record": given.record(given.status()), "substrate": given.substrate()},
+        found=given.required(blueprint=mutable),
     )
 
     assert manifest(outcome)["spec"]["parameters"]["region"] == "nbg1"
@@ -191,10 +194,12 @@ def test_an_edit_waits_for_the_reconciler() -> None:
 
 def test_kind_and_name_come_from_the_observed_object() -> None:
     observed = given.substrate() | {"kind": "XOlderVM"}
+    record = given.record(given.status())
+    record["spec"]["substrate"] = [
+        {"apiVersion": observed["apiVersion"], "kind": "XOlderVM", "name": given.XR_NAME}
+    ]
 
-    outcome = given.answer(
-        resources={"record": given.record(given.status()), "substrate": observed}
-    )
+    outcome = given.answer(resources={"record": record, "substrate": observed})
 
     assert manifest(outcome)["kind"] == "XOlderVM"
     assert outcome.record is not None
@@ -275,6 +280,17 @@ def test_the_observed_facts_reach_the_record() -> None:
     assert said(outcome, FAILED) == (True, "QuotaExceeded")
 
 
+def test_a_failures_reason_is_a_sentence_and_no_log() -> None:
+    broken = given.condition("ProvisioningFailed", "True", "QuotaExceeded", "no " * 400)
+
+    outcome = alive(given.READY, broken)
+
+    assert outcome.record is not None
+    reason = outcome.record.manifest["spec"]["observed"]["reason"]
+    assert len(reason) == 512
+    assert f"QuotaExceeded: {'no ' * 400}".startswith(reason)
+
+
 @pytest.mark.parametrize("uid", [None, "", 7, "x" * 254])
 def test_a_uid_that_does_not_fit_the_record_is_left_out(uid: object) -> None:
     observed = given.substrate(given.READY)
@@ -314,6 +330,38 @@ def test_a_token_in_a_providers_message_is_redacted() -> None:
     assert outcome.record is not None
     assert given.TOKEN not in str(outcome.record.manifest)
     assert given.TOKEN not in given.verdict(outcome, FAILED).message
+
+
+def test_a_blueprint_says_what_its_failure_looks_like() -> None:
+    refused = given.condition("LastCreate", "False", "ImageNotFound", "no such image")
+    usual = given.condition("ProvisioningFailed", "True", "Quota", "not asked for")
+    observed = {
+        "record": given.record(given.status()),
+        "substrate": given.substrate(refused, usual),
+    }
+    blueprint = given.blueprint(terminalConditions=[{"type": "LastCreate", "status": "False"}])
+    found = {**given.required(), "blueprint": blueprint}
+
+    outcome = given.answer(resources=observed, found=found)
+
+    failed = given.verdict(outcome, FAILED)
+    assert (failed.status, failed.reason, failed.message) == (
+        True,
+        "ImageNotFound",
+        "no such image",
+    )
+    assert outcome.record is not None
+    assert outcome.record.manifest["spec"]["observed"]["failed"] is True
+
+
+def test_a_late_substrate_has_not_failed_and_says_what_it_lacks() -> None:
+    late = given.condition("Stalled", "True", "ProvisioningTimeout", "Server: quota exceeded")
+
+    outcome = alive(phase="Provisioning", conditions=[late])
+
+    failed = given.verdict(outcome, FAILED)
+    assert (failed.status, failed.reason) == (False, "ProvisioningTimeout")
+    assert failed.message == "Server: quota exceeded"
 
 
 def test_a_failed_phase_is_told() -> None:

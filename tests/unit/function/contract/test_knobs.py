@@ -85,6 +85,15 @@ def test_pinned_images_are_taken(value: str) -> None:
     assert knobs.image("f", value) == value
 
 
+def test_an_images_name_has_512_characters_at_most() -> None:
+    name = "registry.example.org/plexd:v1"
+    longest = name.replace("plexd", "p" * (512 - len(name) + len("plexd")))
+
+    assert knobs.image("f", longest) == longest
+    with pytest.raises(ContractError, match="512"):
+        knobs.image("f", longest.replace("/p", "/pp"))
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -110,6 +110,27 @@ def records_are_legal(answer: fnv1.RunFunctionResponse) -> None:
             RecordSpec.model_validate(made["spec"])
 
 
+STRANGER = "cannot run step: observed resource "
+"""How a run ends that finds another object under a name of ours."""
+
+
+def lawful_or_stranger(
+    base: Base, request: fnv1.RunFunctionRequest, answer: fnv1.RunFunctionResponse
+) -> bool:
+    """A run that finds another object under a name of ours ends, and says so; tell whether."""
+    if not (fatal(answer) or "").startswith(STRANGER):
+        lawful(base, request, answer)
+        return False
+    is_readable(answer)
+    keeps_others(base, request, answer)
+    tells_no_token(answer, ())
+    assert [(one.type, one.reason) for one in answer.conditions] == [
+        ("Admitted", "NotComposedHere")
+    ]
+    assert len(answer.conditions[0].message) <= _MESSAGE_MAX
+    return True
+
+
 def lawful(base: Base, request: fnv1.RunFunctionRequest, answer: fnv1.RunFunctionResponse) -> None:
     """Everything that holds of every answer but a fatal one."""
     assert fatal(answer) is None, fatal(answer)

@@ -16,7 +16,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from prometheus_client import generate_latest
 
 from function import fn
-from function.compose.quoted import redacted
+from function.contract.quoted import redacted
 from function.operating.calls import Calls
 from function.operating.metrics import Metrics
 from tests.unit.function import given

@@ -17,6 +17,7 @@ from hypothesis import given as property_of
 from hypothesis import strategies as st
 
 from function import fn
+from function.contract import names
 from tests.unit.function import given
 from tests.unit.function.hostile import bases, laws, sites
 from tests.unit.function.hostile.calls import call, effort
@@ -79,7 +80,7 @@ def born(field: str, text: str) -> fnv1.RunFunctionRequest:
     knobs = {**given.status()["enrolment"], **BENIGN}
     status = given.status(enrolment=knobs)
     token = given.TOKEN
-    declared, accepted = given.xr(), status["accepted"]
+    declared, accepted, called = given.xr(), status["accepted"], given.RECORD
     match field:
         case "sum":
             knobs["plexdSHA256"] = {"amd64": text}
@@ -92,15 +93,17 @@ def born(field: str, text: str) -> fnv1.RunFunctionRequest:
         case "label-key":
             accepted["labels"] = {text[:200] or "x": "v"}
         case "parameter":
-            accepted["parameters"]["region"] = text
+            accepted["parameters"]["region"] = declared["spec"]["parameters"]["region"] = text
         case "xr-kind":
             accepted["xr"]["kind"] = text
         case "xr-name":
             declared["metadata"]["name"] = text
+            key = {"group": names.GROUP, "kind": names.XR_KIND, "resource": "substrate"}
+            called = names.record_name(name=text, **key)
         case _:
             knobs[field] = text
     found = given.required() | {"substrate": None, "token": given.secret(token)}
-    return given.request(declared, {"record": given.record(status)}, found)
+    return given.request(declared, {"record": given.record(status, name=called)}, found)
 
 
 def document(answer: fnv1.RunFunctionResponse) -> str | None:

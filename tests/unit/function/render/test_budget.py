@@ -115,6 +115,20 @@ def test_a_larger_cloud_gets_the_same_document_plain() -> None:
     assert made == cloudinit.user_data(LARGE)
 
 
+@EVERY
+def test_each_cloud_takes_its_limit_of_what_was_made_smaller_too(provider: CloudProvider) -> None:
+    limit = RAW_LIMITS[provider]
+    file = {"path": "/text", "permissions": "0600", "content": "again and " * 30_000}
+
+    def body(filling: int) -> dict[str, Any]:
+        return {"write_files": [file], "runcmd": ["x" * filling]}
+
+    missing = limit - len(cloudinit.document(compressed.compressed(body(1))))
+    assert len(budget.fit(provider, body(1 + missing))) == limit
+    with pytest.raises(ContractError, match=r" compressed, but "):
+        budget.fit(provider, body(2 + missing))
+
+
 def written(text: str) -> dict[str, tuple[int, bytes]]:
     """What a machine has on disk after the document's `write_files`."""
     parsed = document.parse(text)
@@ -157,6 +171,23 @@ def test_a_file_is_packed_only_where_that_is_shorter() -> None:
     unpacked = gzip.decompress(base64.b64decode(made["write_files"][1]["content"]))
     assert unpacked.decode() == files[1]["content"]
     assert "encoding" not in files[1]
+
+
+def test_a_file_is_packed_from_the_first_byte_that_it_saves() -> None:
+    def file(content: str) -> dict[str, Any]:
+        return {"path": "/text", "permissions": "0600", "content": content}
+
+    def packed(content: str) -> int:
+        """Bytes that stand in the document instead of the content."""
+        return len("encoding: gz+b64") + len(base64.b64encode(compressed.gzipped(content.encode())))
+
+    start = noise(100).hex()
+    even = next(text for n in range(400) if packed(text := start + "a" * n) == len(text))
+    longer = next(text for n in range(8) if packed(text := even + "a" * n) < len(text))
+
+    assert compressed.compressed({"write_files": [file(even)]})["write_files"] == [file(even)]
+    (made,) = compressed.compressed({"write_files": [file(longer)]})["write_files"]
+    assert made["encoding"] == "gz+b64"
 
 
 def test_gzip_is_the_same_every_time_and_names_neither_time_nor_system() -> None:

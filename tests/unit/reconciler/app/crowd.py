@@ -42,6 +42,10 @@ class Ticks:
         return self.world.tick_.credentials
 
     @property
+    def configs(self) -> Any:
+        return self.world.tick_.configs
+
+    @property
     def namespaces(self) -> NamespaceHold:
         return self.world.tick_.namespaces
 

@@ -9,7 +9,7 @@ import pytest
 
 from function.contract.conditions import ConditionType, Said, find
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.identity.token import TTL_MAX
+from reconciler.domain.identity.token import TTL_MAX, digest
 from tests.unit.reconciler.app.world import World
 
 
@@ -135,3 +135,89 @@ async def test_a_node_that_comes_late_is_welcome() -> None:
     stalled = _stalled(world)
     assert stalled is None or stalled.status == "False"
     assert world.resource.phase is Phase.READY
+
+
+async def test_a_secret_that_is_refused_burns_no_generation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+
+    async def refused(*_: object, **__: object) -> bool:
+        raise ConnectionRefusedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.cluster, "create_token_secret", refused)
+        for _ in range(20):
+            with pytest.raises(ConnectionRefusedError):
+                await world.tick()
+            world.store.clock.advance(timedelta(seconds=31))
+        assert world.resource.generation == 1
+        assert world.store.tokens == {}
+
+    await world.tick()
+
+    assert world.resource.generation == 1
+    assert [row.generation for row in world.store.tokens.values()] == [1]
+    assert len(world.cluster.secrets) == 1
+
+
+async def test_a_secret_whose_text_nobody_knows_gives_way_to_the_next_generation() -> None:
+    world = World()
+    await world.tick()
+    (token,) = world.store.tokens
+    del world.store.tokens[token]
+    orphan = replace(world.resource, bootstrap_token_id=None)
+    world.store.resources[orphan.id] = orphan
+
+    await world.tick()
+
+    assert world.resource.generation == 2
+    ((_, drawn),) = world.cluster.secrets.items()
+    (row,) = world.store.tokens.values()
+    assert drawn.generation == row.generation == 2
+    assert digest(drawn.plaintext) == row.digest
+
+
+async def test_a_node_that_somebody_took_out_is_called_that() -> None:
+    world = World()
+    await world.until_ready()
+    for node in world.store.nodes.values():
+        node.deregistered_at = world.store.clock.now()
+
+    await world.tick_until_quiet()
+
+    for kind, status in (
+        (ConditionType.READY, "False"),
+        (ConditionType.STALLED, "True"),
+        (ConditionType.NODE_REGISTERED, "False"),
+    ):
+        found = find(world.status, kind)
+        assert found is not None
+        assert (found.status, found.reason) == (status, "DeregisteredElsewhere")
+    # Made anew, it is told of no more.
+    world.cluster.objects.clear()
+    world.store.clock.advance(timedelta(minutes=1))
+    world.raw["spec"]["observed"] = {"exists": False}
+    await world.tick_until_quiet()
+    world.register()
+    await world.tick_until_quiet()
+    assert world.resource.phase is Phase.READY
+    ready = find(world.status, ConditionType.READY)
+    assert ready is not None
+    assert ready.status == "True"
+
+
+async def test_the_window_starts_anew_when_the_substrate_is_ready() -> None:
+    world = World()
+    await world.tick()
+    world.react()
+    world.raw["spec"]["observed"]["ready"] = False
+    await world.tick()
+    (token,) = world.store.tokens.values()
+    world.store.clock.advance(timedelta(minutes=20))
+
+    world.raw["spec"]["observed"]["ready"] = True
+    await world.tick()
+
+    assert world.resource.phase is Phase.ENROLLING
+    assert token.expires_at == world.store.clock.now() + timedelta(hours=1)

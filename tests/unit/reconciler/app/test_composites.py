@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from function.contract.record import SubstrateReference, wire
 from reconciler.ports.cluster import LiveObject
 from tests.unit.reconciler import samples
@@ -63,6 +65,18 @@ async def test_another_composites_is_not() -> None:
     await world.tick()
     stranger = XR.model_copy(update={"name": "another"})
     world.cluster.compose(NAMED, controller=stranger)
+
+    await world.tick()
+
+    assert not _below_held(world, NAMED)
+
+
+async def test_one_that_goes_is_not() -> None:
+    world = _world("Server")
+    await world.tick()
+    world.cluster.compose(NAMED, controller=XR)
+    ((key, live),) = world.cluster.objects.items()
+    world.cluster.objects[key] = replace(live, terminating=True)
 
     await world.tick()
 

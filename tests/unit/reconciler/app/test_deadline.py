@@ -27,9 +27,12 @@ async def _ready() -> World:
     return world
 
 
+RULE = "nodes.deregistered_at: must satisfy nodes_deregistered_at_check"
+
+
 def _refuse(monkeypatch: pytest.MonkeyPatch, world: World, call: str) -> None:
     async def refused(_: object) -> None:
-        raise MeshRefusedError
+        raise MeshRefusedError(rule=RULE)
 
     deregistration: Any = world.teardown._deregistration
     port = deregistration._tokens if call == "revoke" else deregistration._nodes
@@ -50,8 +53,8 @@ def _said(world: World, kind: ConditionType) -> Said:
 @pytest.mark.parametrize(
     ("call", "cause"),
     [
-        ("deregister", "The mesh refused to let the node go"),
-        ("revoke", "The identity store refused to revoke the bootstrap token"),
+        ("deregister", f"The mesh refused to let the node go ({RULE});"),
+        ("revoke", f"The identity store refused to revoke the bootstrap token ({RULE});"),
     ],
 )
 async def test_what_fails_past_its_deadline_stalls_the_record_with_the_cause(

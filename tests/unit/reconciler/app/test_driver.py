@@ -12,10 +12,11 @@ from reconciler.app.keys import CredentialKey, SiblingsKey
 from reconciler.app.sweep import FULL_PASS, IN_TURN
 from reconciler.app.vanished import SECOND_LOOK_S
 from reconciler.domain.broker import ids
-from reconciler.domain.broker.steadiness import CALM_S, Cause
+from reconciler.domain.broker.steadiness import CALM_S, FEW, Cause
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.crowd import Crowd
+from tests.unit.reconciler.app.world import ALIVE
 
 BY = pytest.mark.parametrize("watch", [True, False], ids=["watch", "relist"])
 
@@ -172,18 +173,56 @@ async def test_another_clusters_siblings_are_left_alone(monkeypatch: pytest.Monk
     assert parted == [here.resources[0].id]
 
 
-async def test_a_deletion_that_was_asked_for_goes_on_while_frozen() -> None:
+@BY
+async def test_a_deletion_that_was_asked_for_goes_on_while_frozen(watch: bool) -> None:
     crowd = Crowd(40)
     wanted = crowd.resources[20]
     rows = crowd.world.store.resources
     rows[wanted.id] = wanted.request_deletion(crowd.world.store.clock.now())
 
-    crowd.lose(crowd.resources[:21], watch=True)
+    crowd.lose(crowd.resources[:21], watch=watch)
     await crowd.work()
 
     assert crowd.steadiness.frozen
     assert crowd.asked() == 1
     assert rows[wanted.id].phase.value == "Deleted"
+
+
+async def test_deletions_that_were_asked_for_in_numbers_freeze_nothing() -> None:
+    crowd = Crowd(40)
+    rows = crowd.world.store.resources
+    for wanted in crowd.resources[:10]:
+        rows[wanted.id] = wanted.request_deletion(crowd.world.store.clock.now())
+
+    crowd.lose(crowd.resources[:10], watch=False)
+    await crowd.driver.sweep_records()
+
+    assert not crowd.steadiness.frozen
+    assert len(crowd.steadiness.vanished) == 0
+
+
+async def test_those_that_vanish_one_after_the_other_are_counted_together() -> None:
+    crowd = Crowd(40)
+    crowd.lose(crowd.resources[:FEW], watch=True)
+    await crowd.work()
+    assert crowd.asked() == FEW
+
+    crowd.lose(crowd.resources[FEW : FEW + 1], watch=True)
+    await crowd.work()
+
+    assert crowd.asked() == FEW
+    assert crowd.steadiness.mode.causes == {Cause.RECORDS_VANISHED}
+
+
+async def test_one_that_is_waited_for_while_its_xr_lives_is_counted_once() -> None:
+    crowd = Crowd(40)
+    crowd.world.cluster.xr = ALIVE
+
+    crowd.lose(crowd.resources[:FEW], watch=True)
+    await crowd.work()
+
+    assert crowd.asked() == 0
+    assert not crowd.steadiness.frozen
 
 
 @pytest.mark.parametrize("asked", [True, False], ids=["going", "standing"])

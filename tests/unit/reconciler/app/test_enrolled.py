@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -323,6 +324,32 @@ class TestSiblings:
         world.store.clock.advance(timedelta(seconds=waiting.PIPELINE_S + 1))
         assert await world.teardown.part(world.resource.id) is None
         assert await world.unsettled() == []
+
+    async def test_one_that_is_free_is_looked_after_while_a_run_may_hold_it_again(self) -> None:
+        world = await _ready()
+        world.store.clock.advance(timedelta(hours=1))
+        world.delete(xr=ALIVE)
+        await world.tick_until_quiet()
+        assert _free(world)
+
+        world.store.clock.advance(timedelta(seconds=waiting.PIPELINE_S))
+        again = await world.teardown.part(world.resource.id)
+        world.store.clock.advance(timedelta(seconds=1))
+
+        assert again == AGAIN_S
+        assert await world.teardown.part(world.resource.id) is None
+
+    async def test_one_that_goes_already_is_not_deleted_again(self) -> None:
+        world = await _ready()
+        ((key, live),) = ((k, v) for k, v in world.cluster.objects.items() if k[1] == "Network")
+        world.cluster.objects[key] = replace(live, terminating=True)
+
+        world.delete(xr=GONE)
+        await world.tick_until_quiet()
+
+        assert _free(world)
+        assert DELETED not in world.cluster.journal
+        assert not world.finalizer
 
     async def test_while_crossplane_may_compose_nothing_is_deleted(self) -> None:
         world = await _ready()

@@ -123,3 +123,40 @@ def test_every_key_comes_exactly_once(puts: list[tuple[int, int, Rank]], workers
 
     assert sorted(taken) == sorted(lanes)
     assert len(queue) == 0
+
+
+def test_an_urgent_key_of_a_busy_lane_is_not_behind_the_resync_of_others() -> None:
+    queue: FairQueue[str] = FairQueue(workers=16)
+    for number in range(4):
+        queue.put(f"hangs-{number}", "busy", Rank.ROUTINE)
+        assert queue.take() == f"hangs-{number}"
+    for number in range(1000):
+        queue.put(f"swept-{number}", f"lane-{number}", Rank.ROUTINE)
+    queue.put("deletion", "busy", Rank.URGENT)
+
+    assert queue.take() == "deletion"
+
+
+def test_an_urgent_key_of_a_busy_lane_lets_what_changed_elsewhere_begin_first() -> None:
+    queue: FairQueue[str] = FairQueue(workers=16)
+    for number in range(40):
+        queue.put(f"a-{number}", "a", Rank.URGENT)
+        queue.put(f"b-{number}", "b")
+
+    taken = Counter((queue.take() or "none")[0] for _ in range(8))
+
+    assert taken == {"a": 4, "b": 4}
+
+
+def test_beside_urgent_keys_of_a_busy_lane_the_resync_of_others_still_comes() -> None:
+    queue: FairQueue[str] = FairQueue(workers=64)
+    for number in range(16):
+        queue.put(f"hangs-{number}", "busy", Rank.ROUTINE)
+        queue.take()
+    for number in range(16):
+        queue.put(f"urgent-{number}", "busy", Rank.URGENT)
+        queue.put(f"swept-{number}", f"lane-{number}", Rank.ROUTINE)
+
+    taken = [(queue.take() or "").partition("-")[0] for _ in range(2 * (RUN + 1))]
+
+    assert taken == [*["urgent"] * RUN, "swept"] * 2

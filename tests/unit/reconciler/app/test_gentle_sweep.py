@@ -6,6 +6,7 @@ import asyncio
 
 from reconciler.app.sweep import PAUSE_S, PORTION
 from tests.simulation.loop import run
+from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.crowd import Crowd
 
 MANY = 5 * PORTION
@@ -75,3 +76,15 @@ def test_what_vanishes_while_it_pauses_stays_evidence() -> None:
         assert crowd.asked() == 0
 
     run(vanish())
+
+
+def test_a_namespace_whose_project_is_gone_is_counted_with_each_sweep() -> None:
+    async def sweep() -> None:
+        crowd = Crowd(2)
+
+        await crowd.driver.sweep_records()
+        await crowd.settle()
+
+        assert crowd.world.cluster.records_in == {samples.NAMESPACE: 2}
+
+    run(sweep())

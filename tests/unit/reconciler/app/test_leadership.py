@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -21,11 +21,30 @@ from tests.fakes.lease import InMemoryLeases
 PACE = Pace(ttl=timedelta(milliseconds=80))
 KEY = uuid4()
 PATIENCE_S = 30.0
+ANSWER_S = 0.02
+"""How long a slow store takes to answer, by the holder's clock."""
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leadership, "RETRY_S", 0.001)
+
+
+@dataclass
+class SlowLeases(InMemoryLeases):
+    """Time passes between what a lease is given for and its answer."""
+
+    on_answer: Callable[[], None] = lambda: None
+
+    async def acquire(self, key: UUID, *, holder: str, ttl: timedelta) -> Lease | None:
+        lease = await super().acquire(key, holder=holder, ttl=ttl)
+        self.on_answer()
+        return lease
+
+    async def renew(self, lease: Lease, *, ttl: timedelta) -> bool:
+        renewed = await super().renew(lease, ttl=ttl)
+        self.on_answer()
+        return renewed
 
 
 @dataclass
@@ -35,6 +54,7 @@ class Candidate:
     leases: InMemoryLeases = field(default_factory=InMemoryLeases)
     now: float = 0.0
     terms: list[Term] = field(default_factory=list)
+    left_at_first_s: list[float] = field(default_factory=list)
     ended: int = 0
     fails_with: Exception | None = None
 
@@ -43,8 +63,12 @@ class Candidate:
             self.leases, key=KEY, holder="me", pace=PACE, clock=lambda: self.now
         )
 
+    def wait_for_the_answer(self) -> None:
+        self.now += ANSWER_S
+
     async def lead(self, term: Term) -> None:
         self.terms.append(term)
+        self.left_at_first_s.append(term.left_s())
         try:
             if self.fails_with is not None:
                 error, self.fails_with = self.fails_with, None
@@ -120,6 +144,21 @@ async def test_a_term_ends_by_the_holders_own_clock_while_the_store_is_away() ->
         assert candidate.ended == 0
         candidate.now += PACE.held_for.total_seconds()
         await until(lambda: candidate.ended)
+
+
+async def test_a_term_counts_from_when_it_was_asked_for_not_from_the_answer() -> None:
+    leases = SlowLeases()
+    candidate = Candidate(leases=leases)
+    leases.on_answer = candidate.wait_for_the_answer
+
+    async with standing(candidate):
+        await until(lambda: candidate.terms)
+        await until(lambda: candidate.leases.calls.count("renew") > 1)
+        renewed_s = candidate.terms[0].left_s()
+
+    left_s = PACE.held_for.total_seconds() - ANSWER_S
+    assert candidate.left_at_first_s == pytest.approx([left_s])
+    assert renewed_s == pytest.approx(left_s)
 
 
 async def test_nothing_may_be_done_after_a_pause_although_nobody_has_noticed_it_yet() -> None:

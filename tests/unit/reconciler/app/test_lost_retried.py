@@ -153,3 +153,21 @@ async def test_a_retry_raised_before_the_loss_is_known_is_not_a_word_on_it() -> 
 
     assert reason_of(world) == "SubstrateLost"
     assert _nodes(world) == [True]
+
+
+async def test_each_attempt_tells_its_own_ready_also_where_retry_fell() -> None:
+    world = await _lost(_gone)
+    _retry(world)
+    await _until_anew(world)
+    told = world.event_types().count("broker.ProvisionedResourceReady")
+    # An XR applied again declares no retry.
+    world.raw["spec"]["declaration"].pop("retry")
+    await world.tick_until_quiet()
+    for node in world.store.nodes.values():
+        node.deregistered_at = world.store.clock.now()
+    _gone(world)
+    world.store.clock.advance(timedelta(minutes=1))
+    await _until_anew(world)
+
+    assert (world.resource.phase, world.resource.generation) == (Phase.READY, 3)
+    assert (told, world.event_types().count("broker.ProvisionedResourceReady")) == (2, 3)

@@ -9,6 +9,7 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract import names
+from reconciler.app.local_view import LocalView
 from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import StaleAggregateError
 from tests.fakes.census import InMemoryCensus
@@ -172,3 +173,38 @@ def test_nor_is_it_when_a_row_begins_to_be_stored_after_it_was_counted(
             assert _count(crowd) == 1
 
     run(race())
+
+
+def test_nothing_is_let_go_while_a_record_is_leaving_but_for_the_one_that_asks() -> None:
+    """What a teardown does after its row is Deleted takes rights that go with the hold."""
+
+    async def leave() -> None:
+        crowd = Crowd(1)
+        namespaces = crowd.ticks.namespaces
+        await _store(crowd)
+        held = _count(crowd)
+        crowd.world.store.resources.clear()
+        namespaces.leaving = lambda namespace: ["web-1"] if namespace == HERE else []
+
+        await namespaces.settle(HERE)
+        assert (_count(crowd), HERE in namespaces.uncounted) == (held, True)
+        await namespaces.settle(HERE, last="web-2")
+        assert _count(crowd) == held
+
+        await namespaces.settle(HERE, last="web-1")
+        assert (_count(crowd), HERE in namespaces.uncounted) == (0, False)
+
+    run(leave())
+
+
+def test_a_record_that_is_being_deleted_is_leaving() -> None:
+    at = "2026-11-23T00:00:00Z"
+    records = {
+        (HERE, "web-1"): {"metadata": {"name": "web-1", "deletionTimestamp": at}},
+        (HERE, "web-2"): {"metadata": {"name": "web-2"}},
+        ("elsewhere", "web-3"): {"metadata": {"name": "web-3", "deletionTimestamp": at}},
+    }
+
+    view = LocalView(records=lambda: records, projects=dict)
+
+    assert view.leaving(HERE) == ["web-1"]

@@ -8,7 +8,9 @@ from uuid import UUID
 import pytest
 
 from function.contract import names
+from function.contract.tenancy import DomainSpec
 from reconciler.app.project_tick import REFUSED_S, ProjectTick
+from reconciler.domain.broker.errors import StaleAggregateError
 from tests.fakes.memory import FrozenClock
 from tests.unit.reconciler import samples
 
@@ -18,15 +20,35 @@ PLACED = {"id": str(IDENTITY), "namespace": NAMESPACE}
 
 
 class Gateway:
-    """Knows no Domain, and keeps the last status."""
+    """Knows no Domain unless it is given one, and keeps the last status."""
 
     status: dict[str, Any] | None = None
+    known: DomainSpec | None = None
 
-    def domain(self, _name: str) -> None:
-        return None
+    def domain(self, _name: str) -> DomainSpec | None:
+        return self.known
+
+    async def ensure_namespace(self, _manifest: dict[str, Any]) -> bool:
+        return True
 
     async def write_project_status(self, _raw: dict[str, Any], status: dict[str, Any]) -> None:
         self.status = status
+
+
+class Tenancy:
+    """Stores what it is told."""
+
+    async def ensure_domain(self, _name: str, _mesh_cidr: str) -> UUID:
+        return IDENTITY
+
+    async def ensure_project(self, *_named: object) -> UUID:
+        return IDENTITY
+
+    async def ensure_cluster(self, _slug: str, _display_name: str) -> UUID:
+        return IDENTITY
+
+    async def assign_project(self, *_who: object, **_where: object) -> None:
+        return
 
 
 class Counting:
@@ -34,10 +56,11 @@ class Counting:
 
     def __init__(self) -> None:
         self.counted: list[str] = []
+        self.refuses = False
         self.gateway = Gateway()
         self.tick = ProjectTick(
             cast("Any", self.gateway),
-            cast("Any", None),
+            cast("Any", Tenancy()),
             FrozenClock(samples.NOW),
             cluster="local",
             settle=self._settle,
@@ -45,6 +68,8 @@ class Counting:
 
     async def _settle(self, namespace: str) -> None:
         self.counted.append(namespace)
+        if self.refuses:
+            raise StaleAggregateError(namespace)
 
 
 def _project(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -87,3 +112,19 @@ async def test_what_is_not_its_own_namespace_is_left_alone(namespace: str) -> No
     await counting.tick.run(_project({"id": str(IDENTITY), "namespace": namespace}))
 
     assert counting.counted == []
+
+
+async def test_nobody_hears_that_it_is_ready_before_its_namespace_was_settled() -> None:
+    counting = Counting()
+    counting.gateway.known = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
+    counting.refuses = True
+
+    with pytest.raises(StaleAggregateError):
+        await counting.tick.run(_project({}))
+    told = counting.gateway.status
+    counting.refuses = False
+    await counting.tick.run(_project({}))
+
+    assert told is None
+    assert counting.gateway.status is not None
+    assert counting.gateway.status["namespacePhase"] == "Ready"

@@ -71,3 +71,21 @@ async def test_one_out_of_reach_is_refused(verb: str) -> None:
     assert admitted.reason == "RightsMissing"
     assert verb in admitted.message
     assert world.store.resources == {}
+
+
+async def test_rights_on_it_are_asked_for_where_the_broker_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, asked = _world(), []
+    missing_rights = world.cluster.missing_rights
+
+    async def noting(**question: Any) -> tuple[str, ...]:
+        asked.append((question["kind"], question.get("namespace", "")))
+        return await missing_rights(**question)
+
+    monkeypatch.setattr(world.cluster, "missing_rights", noting)
+
+    await world.tick()
+
+    assert ("ProviderConfig", samples.NAMESPACE) in asked
+    assert {where for kind, where in asked if kind != "ProviderConfig"} == {""}

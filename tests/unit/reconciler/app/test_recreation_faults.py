@@ -234,6 +234,24 @@ async def test_a_machine_that_its_xr_does_not_know_any_more_is_deleted_by_us(
     assert (world.resource.generation, world.resource.recreations) == (2, 1)
 
 
+async def test_a_machine_that_goes_already_is_not_deleted_again_by_us() -> None:
+    world = await overdue_world()
+    await world.tick()
+    owners = _orphan(world)
+    await world.tick()
+    ((key, live),) = world.cluster.objects.items()
+    world.cluster.objects[key] = replace(live, terminating=True)
+    _apply_again(world, owners)
+
+    for _ in range(3):
+        await world.tick()
+
+    assert "delete substrate" not in world.cluster.journal
+    del world.cluster.objects[key]
+    await world.tick_until_quiet()
+    assert (world.resource.generation, world.resource.recreations) == (2, 1)
+
+
 async def test_a_machine_that_its_xr_controls_is_left_to_crossplane() -> None:
     world = await overdue_world()
     ((key, live),) = world.cluster.objects.items()
@@ -327,7 +345,7 @@ async def test_a_node_that_left_by_other_means_is_not_recreated(*, reported: boo
     await world.tick_until_quiet()
 
     assert _forgotten(world)
-    assert reason_of(world) == "RegistrationTimeout"
+    assert reason_of(world) == "DeregisteredElsewhere"
 
 
 async def test_a_node_that_came_reported_and_left_since_it_began_is_not_recreated() -> None:

@@ -75,6 +75,29 @@ def test_what_the_driver_of_one_term_missed_is_looked_at_anew_in_the_next(
         assert seen.frozen
 
 
+def test_what_was_given_up_counts_for_as_long_as_what_happened_once(
+    seen: Steadiness, clock: Clock
+) -> None:
+    for each in RESOURCES:
+        seen.gave_up(each)
+    clock.now += WINDOW_S
+    assert seen.judge()
+
+    clock.now += 1
+    seen.judge()
+
+    assert seen.mode.calm_since == clock.now
+
+
+def test_one_that_was_given_up_is_not_missing_too(seen: Steadiness) -> None:
+    for each in RESOURCES[:FEW]:
+        seen.vanished.missed(each)
+        seen.gave_up(each)
+
+    assert len(seen.vanished) == 0
+    assert not seen.judge()
+
+
 async def test_who_stands_by_keeps_no_answer_for_longer_than_it_counts(
     seen: Steadiness, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +14,7 @@ from function.contract.strategy import Phase
 from reconciler.app import waiting
 from reconciler.domain.broker.errors import NodeDeregistrationFailedError
 from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.cluster import (
-    KindNotServedError,
-)
+from reconciler.ports.cluster import KindNotServedError, NotAllowedError
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
 
@@ -110,6 +109,23 @@ async def test_nobody_deletes_while_crossplane_may_be_composing() -> None:
     world.cluster.xr = GONE
     await world.tick_until_quiet()
     assert world.resource.phase is Phase.DELETED
+
+
+@pytest.mark.parametrize("xr", [GONE, PAUSED, LEFT])
+async def test_a_substrate_that_goes_already_is_not_deleted_again(xr: XRFacts) -> None:
+    world = await _ready()
+    ((key, live),) = world.cluster.objects.items()
+    world.cluster.objects[key] = replace(live, terminating=True)
+
+    world.delete(xr=xr)
+    await world.tick_until_quiet()
+
+    before = world.resource.phase
+    del world.cluster.objects[key]
+    await world.tick_until_quiet()
+
+    assert (before, world.resource.phase) == (Phase.DEPROVISIONING, Phase.DELETED)
+    assert "delete substrate" not in world.cluster.journal
 
 
 async def test_a_mesh_that_cannot_be_reached_stops_everything_else(
@@ -318,23 +334,102 @@ def test_a_going_substrate_is_polled_ever_more_slowly() -> None:
     assert waits[-1] == waiting.POLL_MAX_S
 
 
-async def test_a_kind_that_is_not_served_is_not_taken_for_gone(
-    monkeypatch: pytest.MonkeyPatch,
+UNSERVED = KindNotServedError("cannot look up XGenericVM: g/v1alpha1 is not served")
+FORBIDDEN = NotAllowedError("cannot get XGenericVM 'pr-1' in g/v1alpha1")
+
+
+def _blind(world: World, monkeypatch: pytest.MonkeyPatch, call: str, error: Exception) -> None:
+    async def blind(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(world.cluster, call, blind)
+
+
+@pytest.mark.parametrize("call", ["get_object", "get_xr_facts", "is_composite"])
+@pytest.mark.parametrize("error", [UNSERVED, FORBIDDEN, RuntimeError("500: no conversion webhook")])
+async def test_a_node_leaves_the_mesh_whatever_can_be_read_of_its_substrate(
+    monkeypatch: pytest.MonkeyPatch, call: str, error: Exception
 ) -> None:
     world = await _ready()
+    _blind(world, monkeypatch, call, error)
+
     world.delete(xr=GONE)
-    message = "cannot look up XGenericVM: v1alpha1 is not served"
+    await world.tick()
 
-    async def unserved(*_: object) -> None:
-        raise KindNotServedError(message)
+    assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
+    assert world.finalizer
 
-    monkeypatch.setattr(world.cluster, "get_object", unserved)
 
-    again = await world.tick()
+@pytest.mark.parametrize(
+    ("error", "reason"), [(UNSERVED, "KindNotServed"), (FORBIDDEN, "RightsMissing")]
+)
+@pytest.mark.parametrize("call", ["get_object", "get_xr_facts"])
+async def test_what_cannot_be_looked_at_is_not_taken_for_gone_and_the_record_says_so(
+    monkeypatch: pytest.MonkeyPatch, call: str, error: Exception, reason: str
+) -> None:
+    world = await _ready()
+    _blind(world, monkeypatch, call, error)
+
+    world.delete(xr=GONE)
+    again = [await world.tick() for _ in range(4)][-1]
 
     assert again is not None
     assert world.finalizer
-    assert world.resource.phase is not Phase.DELETED
-    condition = find(world.status, ConditionType.READY)
-    assert condition is not None
-    assert (condition.reason, condition.message) == ("KindNotServed", message)
+    assert world.resource.phase is Phase.DEPROVISIONING
+    for kind in (ConditionType.READY, ConditionType.SUBSTRATE_DELETED):
+        condition = find(world.status, kind)
+        assert condition is not None
+        assert condition.reason == reason
+        assert str(error) in condition.message
+
+
+async def test_a_vanished_record_whose_kind_is_not_served_holds_no_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await _ready()
+    world.cluster.xr = GONE
+    await world.teardown.run_vanished(world.resource)
+    _blind(world, monkeypatch, "get_object", UNSERVED)
+
+    with pytest.raises(KindNotServedError):
+        await world.teardown.run_vanished(world.resource)
+
+    assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
+    assert world.resource.phase is Phase.DEPROVISIONING
+
+
+async def test_the_end_of_a_forged_record_under_another_name_ends_no_node() -> None:
+    world = await _ready()
+    forged = World(store=world.store, cluster=world.cluster)
+    forged.raw["metadata"].update({"name": "web-1-forged", "uid": "record-2"})
+    forged.delete(xr=ALIVE)
+
+    await forged.tick()
+
+    assert world.resource.deletion_requested_at is None
+    assert [node.deregistered_at for node in world.store.nodes.values()] == [None]
+    assert not forged.finalizer
+
+
+async def test_a_vanished_record_whose_xr_terminates_is_drained() -> None:
+    world = await _ready()
+    world.cluster.xr = GOING
+
+    await world.teardown.run_vanished(world.resource)
+
+    assert world.resource.deletion_requested_at is not None
+    assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
+
+
+async def test_absence_of_a_vanished_ones_substrate_is_believed_once_no_run_may_make_it() -> None:
+    world = World()
+    await world.tick()
+    world.cluster.xr = GOING
+
+    for _ in range(3):
+        await world.teardown.run_vanished(world.resource)
+    waiting = world.resource.phase
+    world.cluster.xr = GONE
+    await world.teardown.run_vanished(world.resource)
+
+    assert (waiting, world.resource.phase) == (Phase.DEPROVISIONING, Phase.DELETED)

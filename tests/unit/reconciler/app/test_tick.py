@@ -154,7 +154,7 @@ async def test_what_is_missing_is_waited_for_by_name(change: dict[str, Any], rea
 
 async def test_nothing_is_accepted_without_the_policies() -> None:
     world = World()
-    world.cluster.policies = False
+    world.cluster.unenforced = "plexsphere-hold"
 
     await world.tick()
 
@@ -295,7 +295,7 @@ async def test_no_later_generation_is_issued_without_the_policies() -> None:
     world = World()
     await world.tick()
     world.cluster.secrets.clear()
-    world.cluster.policies = False
+    world.cluster.unenforced = "plexsphere-hold"
     world.store.clock.advance(timedelta(minutes=5))
 
     await world.tick()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from function.contract.parameter import Constant
 from function.contract.record import Declaration
 from reconciler.domain.broker.admission import immutable, judge, judge_enrolled
 from reconciler.domain.broker.errors import BrokerError, RefusedError
@@ -60,10 +61,18 @@ def test_each_missing_or_foreign_view_has_its_answer(views: dict[str, Any], answ
         {"region": "nbg1", "diskSizeGb": 40, "helmValues": "x"},
         {"region": "nbg1", "diskSizeGb": 40, "providerSecret": "x"},
         {"region": "nbg1"},
+        {"region": "nbg1\0", "diskSizeGb": 40},
     ],
 )
 def test_parameters_must_be_complete_and_exactly_the_schema(parameters: dict[str, Any]) -> None:
     assert _judged(_declared(parameters=parameters)) == "ErrParameterValuesInvalid"
+
+
+@pytest.mark.parametrize("labels", [{"team": "a\0b"}, {"te\0am": "ab"}], ids=["value", "key"])
+def test_a_label_that_cannot_be_stored_is_refused(labels: dict[str, str]) -> None:
+    assert _judged(_declared(labels=labels)) == "ErrParameterValuesInvalid"
+    enrolled = ENROLLED.model_copy(update={"labels": labels})
+    assert _enrolled(enrolled) == "ErrParameterValuesInvalid"
 
 
 def test_a_declaration_that_contradicts_the_blueprint_is_refused() -> None:
@@ -147,3 +156,27 @@ def test_what_makes_it_the_same_node_is_immutable(
 
 def test_labels_and_retry_may_change() -> None:
     immutable(ENROLLED, ENROLLED.model_copy(update={"labels": {"a": "b"}, "retry": 2}))
+
+
+CONSTANT = BLUEPRINT.model_copy(
+    update={"constants": (Constant(name="namespace", value="machines"),)}
+)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "answer"),
+    [
+        ({"namespace": "machines"}, ("region",), "accepted"),
+        ({"namespace": "machines"}, None, "accepted"),
+        ({"namespace": "kube-system"}, ("region",), "ErrParameterValuesInvalid"),
+        ({"namespace": "kube-system"}, None, "ErrParameterValuesInvalid"),
+        ({"namespace": "machines"}, ("namespace", "region"), "ErrParameterValuesInvalid"),
+        ({}, ("region",), "ErrParameterValuesInvalid"),
+    ],
+)
+def test_a_constant_is_what_the_blueprint_says(
+    parameters: dict[str, Any], given: tuple[str, ...] | None, answer: str
+) -> None:
+    declared = _declared(parameters={**DECLARATION.parameters, **parameters}, given=given)
+
+    assert _judged(declared, blueprint=CONSTANT) == answer

@@ -97,6 +97,8 @@ POOL = XRReference(api_version="platform.test/v1", kind="Pool", name="pool", uid
         (None, True),
         (POOL, True),
         (POOL.model_copy(update={"uid": "u-2"}), True),
+        (POOL.model_copy(update={"api_version": "platform.test/v2"}), True),
+        (POOL.model_copy(update={"api_version": "other.test/v1"}), False),
         (POOL.model_copy(update={"name": "other"}), False),
         (POOL.model_copy(update={"kind": "Network"}), False),
     ],
@@ -105,3 +107,25 @@ def test_an_object_that_another_composite_controls_is_not_ours(
     controller: XRReference | None, ours: bool
 ) -> None:
     assert protection.is_ours(controller, POOL) is ours
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"), [("v1", "Secret"), ("external-secrets.io/v1", "ExternalSecret")]
+)
+def test_what_a_credential_is_made_of_is_nobodys_to_protect(api_version: str, kind: str) -> None:
+    name = "cloud-credentials-0123456789abcdef"
+    credential = SubstrateReference(api_version=api_version, kind=kind, name=name)
+    before = protection.protect([SERVER], xr_name="pr-1")
+
+    with pytest.raises(RefusedError, match=r"spec\.substrate\[1\]: must not name"):
+        protection.protect([SERVER, credential], xr_name="pr-1")
+    with pytest.raises(RefusedError, match=r"spec\.substrate\[0\]: must not name"):
+        protection.protect([credential], xr_name="pr-1")
+    with pytest.raises(RefusedError, match=r"must not name"):
+        protection.follow(before, [SERVER, credential])
+
+
+def test_a_secret_of_its_own_may_be_held_beside_a_node() -> None:
+    own = SubstrateReference(api_version="v1", kind="Secret", name="volume-key")
+
+    assert protection.protect([SERVER, own], xr_name="pr-1")[1].reference == own

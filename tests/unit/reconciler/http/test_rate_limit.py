@@ -61,6 +61,24 @@ def test_keys_do_not_share() -> None:
     assert buckets.take("b") is None
 
 
+def test_a_burst_is_what_may_be_asked_at_once() -> None:
+    buckets = TokenBuckets(per_second=1, monotonic=Clock(), at_once=3)
+
+    assert [buckets.take("a") for _ in range(4)] == [None, None, None, 1]
+
+
+def test_what_is_given_back_may_be_taken_again_and_no_more_than_that() -> None:
+    buckets = TokenBuckets(per_second=2, monotonic=Clock())
+    buckets.take("a")
+
+    for _ in range(5):
+        buckets.give_back("a")
+    buckets.give_back("nobody")
+
+    assert [buckets.take("a") for _ in range(3)] == [None, None, 1]
+    assert len(buckets) == 1
+
+
 @pytest.mark.parametrize(
     ("address", "key"),
     [

@@ -23,12 +23,12 @@ LIVE = KnownNode(nsk_digest=node_key.digest(NSK), deregistered=False)
 GONE = KnownNode(nsk_digest=node_key.digest(NSK), deregistered=True)
 READMITTED = KnownNode(
     nsk_digest=node_key.digest(bytes(32)),
-    previous_nsk_digest=node_key.digest(NSK),
+    other_nsk_digests=(node_key.digest(bytes(31)), node_key.digest(NSK)),
     deregistered=False,
 )
 UNDECIDED = KnownNode(
     nsk_digest=node_key.digest(bytes(32)),
-    previous_nsk_digest=node_key.digest(NSK),
+    other_nsk_digests=(node_key.digest(bytes(31)), node_key.digest(NSK)),
     deregistered=False,
     reported=False,
 )

@@ -43,8 +43,8 @@ def expected(s: Situation) -> Action:
         return Action.STALL if stranded else Action.NOTHING
     if s.state is BootstrapState.ISSUED and s.delivered:
         return Action.NOTHING
-    if not s.policies:
-        return Action.AWAIT_POLICIES
+    if not s.open or not s.policies:
+        return Action.AWAIT_POLICIES if s.open else Action.AWAIT_NAMESPACE
     return Action.MINT if s.rested else Action.AWAIT_PAUSE
 
 

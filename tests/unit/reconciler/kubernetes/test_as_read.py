@@ -39,7 +39,10 @@ class Contended:
                 "namespace": NAMESPACE,
                 "uid": UID,
                 "resourceVersion": "1",
-                "labels": {external_secret.LABEL_MANAGED_BY: external_secret.MANAGED_BY},
+                "labels": {
+                    external_secret.LABEL_MANAGED_BY: external_secret.MANAGED_BY,
+                    names.LABEL_HOLD: "true",
+                },
                 "annotations": annotations or {},
             }
         }
@@ -73,7 +76,12 @@ def _gateway(client: Contended) -> KubernetesGateway:
 
 
 def _manifest(kind: str) -> dict[str, Any]:
-    metadata = {"name": "it", "namespace": NAMESPACE}
+    metadata = {
+        "name": "it",
+        "namespace": NAMESPACE,
+        "labels": {names.LABEL_HOLD: "true"},
+        "annotations": {ANNOTATION_CREDENTIAL: "demo"},
+    }
     return {"apiVersion": "example.org/v1", "kind": kind, "metadata": metadata}
 
 

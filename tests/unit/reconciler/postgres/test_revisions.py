@@ -30,6 +30,10 @@ REVISIONS = {
     "0041": "retention",
     "0042": "driver_scale",
     "0044": "retry_audit",
+    "0047": "provisioning_deadline",
+    "0049": "enrolment_evidence",
+    "0050": "attempts_and_operators",
+    "0051": "earlier_keys",
 }
 
 

@@ -17,7 +17,7 @@ from reconciler.settings.parsing import ListenAddress
 BROKER = "PLEXSPHERE_PROVISIONING_BROKER_"
 PASSWORD = "hunter2"
 REQUIRED = {
-    "PLEXSPHERE_DSN": f"postgresql://broker:{PASSWORD}@db.example.org/broker",
+    "PLEXSPHERE_DSN": f"postgresql://broker:{PASSWORD}@db.example.org/broker?sslmode=verify-full",
     f"{BROKER}ENROL_BASE_URL": "https://api.example.org",
     f"{BROKER}PLEXD_DOWNLOAD_URL": "https://downloads.example.org/plexd-linux-{arch}",
     f"{BROKER}PLEXD_IMAGE": "registry.example.org/plexd:v0.8.0",
@@ -243,7 +243,9 @@ def test_certificate_and_key_must_be_a_pair(certificate: str, key: str, tmp_path
 def test_a_dsn_may_name_hosts_with_and_without_ports(hosts: str) -> None:
     dsn = f"postgresql://u:{PASSWORD}@{hosts}/x?host=db"
 
-    assert load(PLEXSPHERE_DSN=dsn).dsn.get_secret_value() == dsn
+    settings = load(PLEXSPHERE_DSN=dsn, PLEXSPHERE_DSN_TLS="unverified")
+
+    assert settings.dsn.get_secret_value() == dsn
 
 
 def test_with_tls_it_may_listen_anywhere(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from function.contract import record
 from function.contract.strategy import InjectionStrategy
+from function.contract.terminal import USUAL
 from function.render import inject
 from reconciler.domain.catalog.blueprint import Source, judge
 from reconciler.domain.catalog.injection import SITES
@@ -153,11 +155,16 @@ def test_the_sites_are_those_that_the_renderer_writes() -> None:
 def test_a_published_blueprint_is_what_its_import_gives(slug: str) -> None:
     manifest = yaml.safe_load((ROOT / "example/published" / slug / "blueprint.yaml").read_text())
     spec = manifest["spec"]
+    # A catalogue says nothing of failing, which means the same.
+    assert spec.pop("terminalConditions") == [record.wire(each) for each in USUAL]
     told = {
         "slug": slug,
         "displayName": slug,
         "description": "",
-        "parameterSchema": {"parameters": spec["parameters"]},
+        "parameterSchema": {
+            "parameters": spec["parameters"],
+            "constants": spec.get("constants", []),
+        },
         **{key: spec[key] for key in ("version", "providerKinds", "injectionStrategy", "meshRole")},
     }
 
@@ -184,3 +191,48 @@ def test_a_published_definition_is_held(slug: str) -> None:
     definition = yaml.safe_load((ROOT / "xrds/blueprints" / f"{slug}.yaml").read_text())
 
     assert definition["metadata"]["labels"] == {"provisioning.plexsphere.com/hold": "true"}
+
+
+LIMITS = ("enum", "pattern", "minLength", "maxLength", "minimum", "maximum")
+
+
+@pytest.mark.parametrize("slug", PUBLISHED)
+def test_a_published_parameter_has_the_limits_that_its_definition_has(slug: str) -> None:
+    spec = yaml.safe_load((ROOT / "example/published" / slug / "blueprint.yaml").read_text())[
+        "spec"
+    ]
+    definition = yaml.safe_load((ROOT / "xrds/blueprints" / f"{slug}.yaml").read_text())
+    (version,) = definition["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    defined = schema["parameters"]["properties"]
+
+    for each in spec["parameters"]:
+        said = {key: each[key] for key in LIMITS if key in each}
+        assert said or each["type"] == "boolean", each["name"]
+        shown = defined[each["name"]]
+        assert said == {key: shown[key] for key in LIMITS if key in shown}, each["name"]
+
+
+@pytest.mark.parametrize("slug", PUBLISHED)
+def test_what_reaches_a_target_cluster_is_no_parameter(slug: str) -> None:
+    spec = yaml.safe_load((ROOT / "example/published" / slug / "blueprint.yaml").read_text())[
+        "spec"
+    ]
+
+    settable = {each["name"] for each in spec["parameters"]}
+
+    assert settable.isdisjoint({"namespace", "chartRepository", "chartName"})
+
+
+def test_a_constant_has_a_name_of_its_own() -> None:
+    size = {"name": "size", "type": "string", "enum": ["small", "large"], "mutable": True}
+    told = given.metadata(
+        parameterSchema={
+            "parameters": [size],
+            "constants": [{"name": "region", "value": "here"}, {"name": "size", "value": "x"}],
+        }
+    )
+
+    findings = given.told(given.judged(told=told))
+
+    assert any("constants[1].name: stands twice" in each for each in findings)

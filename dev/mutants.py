@@ -1,0 +1,225 @@
+"""Changes one thing in the code at a time, and looks whether any fast test notices.
+
+`make mutants` draws a sample by seed over what decides, runs the tests nearest to each change until
+one fails, and prints the share that was noticed and every one that was not. A change that nothing
+notices is either a test that is missing or a line that is not needed. It works on a copy of the
+tree, goes on where it was interrupted, and stops when its time is up. Not part of any other check.
+
+Belongs here: drawing, running and telling. Not here: what is changed to what (`dev.mutations`).
+"""
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from dev.mutations import Mutation, is_program, mutate, mutations
+
+ROOT: Final = Path(__file__).parents[1]
+CODE: Final = ("reconciler/domain", "reconciler/app", "function/compose")
+COPIED: Final = (
+    *("function", "reconciler", "dev", "tests", "docs", "deploy", "xrds", "compositions"),
+    *("example", "package", "bench", "pyproject.toml", "README.md", "SECURITY.md", "Makefile"),
+)
+BESIDE: Final = {
+    "reconciler/domain": ("tests/unit/reconciler", "tests/simulation", "tests/contract"),
+    "reconciler/app": ("tests/unit/reconciler", "tests/simulation", "tests/contract"),
+    "function/compose": ("tests/unit/function", "tests/golden", "tests/simulation"),
+}
+"""Where those tests are that no import shows to be near."""
+
+FAST: Final = "not integration and not render and not e2e"
+LEFT_OUT: Final = "not simulated_lives and not digests and not hash_seed"
+"""Those that take longest and notice least that others do not."""
+
+TEST_S: Final = 60
+"""What one test may take; one that a change makes go on for ever has noticed it."""
+
+RUN_S: Final = 900.0
+"""What all tests of one change may take; of one that takes longer nothing is known."""
+
+UNKNOWN: Final = "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One change of one file.
+
+    Attributes:
+        path: Below the tree.
+        mutation: What is changed there.
+    """
+
+    path: str
+    mutation: Mutation
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.mutation.line}: {self.mutation}"
+
+
+def drawn(count: int, seed: int) -> list[Mutant]:
+    """Draw some of all changes there are; one seed gives the same of one tree."""
+    texts, every = _all()
+    chosen = random.Random(seed).sample(every, len(every))  # noqa: S311 - a sample
+    whole = (each for each in chosen if is_program(mutate(texts[each.path], each.mutation)))
+    return list(islice(whole, count))
+
+
+@cache
+def _all() -> tuple[dict[str, str], list[Mutant]]:
+    """Return the text of each file, and every change of it."""
+    paths = sorted(path for folder in CODE for path in (ROOT / folder).rglob("*.py"))
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+    every = [
+        Mutant(path=path, mutation=mutation)
+        for path, text in texts.items()
+        for mutation in mutations(text)
+    ]
+    return texts, every
+
+
+def near(path: str) -> list[str]:
+    """Return the test modules that import a module, those of fewest tests first."""
+    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    parent, _, name = module.rpartition(".")
+    found = [
+        test
+        for test in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "e2e" not in test.parts and _imports(test, module, parent, name)
+    ]
+    found.sort(key=lambda test: test.stat().st_size)
+    return [str(test.relative_to(ROOT)) for test in found]
+
+
+def _imports(test: Path, module: str, parent: str, name: str) -> bool:
+    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (
+            node.module == module
+            or (node.module == parent and any(each.name == name for each in node.names))
+        ):
+            return True
+    return False
+
+
+def stages(path: str) -> Iterator[list[str]]:
+    """Return which tests to run on a change of a file, one group after the other."""
+    first = near(path)
+    if first:
+        yield first
+    yield next([*tests] for code, tests in BESIDE.items() if path.startswith(code))
+
+
+def noticed(tree: Path, mutant: Mutant) -> str:
+    """Make a change in a tree, run its tests, undo it; return what `_run` does."""
+    target = tree / mutant.path
+    source = target.read_text(encoding="utf-8")
+    target.write_text(mutate(source, mutant.mutation), encoding="utf-8")
+    until = time.monotonic() + RUN_S
+    try:
+        for tests in stages(mutant.path):
+            if failed := _run(tree, tests, until - time.monotonic()):
+                return failed
+    finally:
+        target.write_text(source, encoding="utf-8")
+    return ""
+
+
+def _run(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
+    """Run tests until one fails; return its name, `UNKNOWN`, or nothing if none does."""
+    options = [
+        "-x",
+        "-q",
+        f"--timeout={TEST_S}",
+        "-n0",
+        "-p",
+        "no:randomly",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+    ]
+    command = [sys.executable, "-m", "pytest", *options, "-m", FAST, "-k", LEFT_OUT, *tests]
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, timeout=timeout_s, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return UNKNOWN
+    if done.returncode in {0, 5}:  # 5: nothing was selected
+        return ""
+    lines = done.stdout.splitlines()
+    named = (line for line in lines if line.startswith(("FAILED ", "ERROR ")))
+    return next(named, "it does not start").partition(" - ")[0]
+
+
+def copied(folder: Path) -> Path:
+    """Copy what the tests need of the tree."""
+    for part in COPIED:
+        source, target = ROOT / part, folder / part
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.is_file():
+            shutil.copy2(source, target)
+    return folder
+
+
+def known(state: Path) -> dict[str, str]:
+    """Return what earlier runs found, by change."""
+    if not state.is_file():
+        return {}
+    lines = (json.loads(line) for line in state.read_text(encoding="utf-8").splitlines())
+    return {line["mutant"]: line["noticed"] for line in lines}
+
+
+def tell(found: dict[str, str], mutants: Sequence[Mutant]) -> None:
+    """Print the score of those that were tried, and those that nothing noticed."""
+    tried = [str(each) for each in mutants if found.get(str(each), UNKNOWN) != UNKNOWN]
+    left = [mutant for mutant in tried if not found[mutant]]
+    share = (len(tried) - len(left)) / len(tried) if tried else 0.0
+    print(f"{len(tried) - len(left)} of {len(tried)} noticed ({share:.0%}); {len(mutants)} drawn")
+    for mutant in left:
+        print(f"  nothing noticed {mutant}")
+
+
+def main() -> None:
+    """Try a sample."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=300, help="changes to draw")
+    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--minutes", type=float, default=120.0, help="when to stop")
+    parser.add_argument("--state", type=Path, default=ROOT / ".run" / "mutants.jsonl")
+    options = parser.parse_args()
+    mutants, found = drawn(options.count, options.seed), known(options.state)
+    until = time.monotonic() + options.minutes * 60
+    options.state.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = copied(Path(folder))
+        for number, mutant in enumerate(mutants, start=1):
+            if str(mutant) in found:
+                continue
+            if time.monotonic() > until:
+                break
+            found[str(mutant)] = noticed(tree, mutant)
+            with options.state.open("a", encoding="utf-8") as lines:
+                print(
+                    json.dumps({"mutant": str(mutant), "noticed": found[str(mutant)]}), file=lines
+                )
+            print(f"{number}: {found[str(mutant)] or 'NOTHING'} noticed {mutant}", flush=True)
+    tell(found, mutants)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""The rules of `deploy/policies` by digest; written by `make generate`, never by hand.
+
+Belongs here: that. Not here: how a digest is made and compared (`policies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+DIGESTS: Final[Mapping[str, str]] = {
+    "plexsphere-hold": "206a907203a4ad694c399d0707be4bf49378c8a8d932677559fc06cefa78f1f6",
+    "plexsphere-hold-children": "257557cc4c7267e3f8f3370ae4592e4927b99e25ae41cd773ec4e72ee3983277",
+    "plexsphere-hold-records": "75c1b88e8aa9ee66f205d5606e116ef671124bf4be342690a9698c91d8406b6d",
+}

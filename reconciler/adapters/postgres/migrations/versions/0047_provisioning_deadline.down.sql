@@ -1,0 +1,1 @@
+ALTER TABLE plexsphere.provisioned_resources DROP COLUMN provisioning_since;

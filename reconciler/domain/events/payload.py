@@ -1,0 +1,38 @@
+"""What events have in common: their id and time, and the names that their ids stand for.
+
+Belongs here: the bases of payloads. Not here: the payloads (`catalogue`, which alone imports this).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Payload(BaseModel):
+    """What every payload has; names are the seeds' own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    EventID: UUID = Field(description="UUIDv7, the CloudEvent's id: dedupe by it.")
+    OccurredAt: datetime = Field(description="When it happened, RFC 3339 in UTC.")
+
+
+class Named(Payload):
+    """The names that a resource's ids stand for; what was told before they were is without."""
+
+    ProjectName: str | None = Field(default=None, description="The Project's name.")
+    Namespace: str | None = Field(default=None, description="Where its XR and its record are.")
+    OwnerKind: str | None = Field(default=None, description="Kind of its composite resource.")
+    OwnerName: str | None = Field(default=None, description="Name of its composite resource.")
+    ResourceName: str | None = Field(default=None, description="Its name in the Composition.")
+    BlueprintName: str | None = Field(default=None, description="None for one that was enrolled.")
+    CloudCredentialName: str | None = Field(default=None, description="None where it has none.")
+    ManagementClusterSlug: str | None = Field(default=None, description="Where it lives.")
+
+
+NAMES: Final = frozenset(Named.model_fields) - frozenset(Payload.model_fields)
+"""The fields of `Named`'s own, which the schema's function `names_of` fills."""

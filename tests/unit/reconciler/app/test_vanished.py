@@ -1,0 +1,46 @@
+"""Since when a record is missing: what is there again starts from the beginning."""
+
+from __future__ import annotations
+
+from reconciler.app.vanished import SECOND_LOOK_S, Vanished
+from tests.unit.reconciler import samples
+
+
+class _Time:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_one_that_a_sweep_found_again_is_waited_for_anew() -> None:
+    time = _Time()
+    vanished = Vanished(time)
+    assert vanished.missed(samples.ID) == SECOND_LOOK_S
+    time.now = SECOND_LOOK_S
+
+    vanished.only(set())
+
+    assert len(vanished) == 0
+    assert vanished.missed(samples.ID) == SECOND_LOOK_S
+
+
+def test_one_that_is_missing_still_keeps_its_time() -> None:
+    time = _Time()
+    vanished = Vanished(time)
+    vanished.missed(samples.ID)
+    time.now = SECOND_LOOK_S
+
+    vanished.only({samples.ID})
+
+    assert vanished.missed(samples.ID) == 0.0
+
+
+def test_a_contradiction_is_forgotten_with_what_was_found_again() -> None:
+    vanished = Vanished(_Time())
+    assert not vanished.contradicted(samples.ID)
+
+    vanished.only(set())
+
+    assert not vanished.contradicted(samples.ID)
+    assert vanished.contradicted(samples.ID)
