@@ -47,6 +47,7 @@ class Way(StrEnum):
     NAMESPACE = "namespace"
     BREAK_GLASS = "substrate-by-break-glass"
     VANISHED = "record-without-finalizer"
+    DECOY = "xr-with-a-decoy"
 
 
 @unique

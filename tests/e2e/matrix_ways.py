@@ -12,12 +12,16 @@ from functools import partial
 from typing import Final
 
 from dev.kube import RefusedError
+from function.contract import names
 from tests.e2e import dropping
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Caller
+from tests.e2e.deploy.place import RESOURCE_NAME
 from tests.e2e.matrix import LONG_S, Life, Way
 from tests.e2e.world import API, SUBSTRATE_API, let_go_of_namespace, namespace_went, wait_for
 from tests.simulation.evidence import made
 from tests.simulation.schedule import Kind
+
+_DECOY: Final = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 def delete(life: Life) -> None:
@@ -47,6 +51,8 @@ def finish(life: Life) -> None:
         )
     for handle in life.all_handles():
         life.assert_over(handle)
+    if life.cell.way is Way.DECOY:
+        _decoy_stays(life)
 
 
 def _absent(find: Callable[[], object]) -> bool:
@@ -102,6 +108,34 @@ def _vanished(life: Life) -> None:
     assert glass.patch(path, {"metadata": {"finalizers": None}}).status in {200, 404}
 
 
+def _decoy(life: Life) -> None:
+    """Name another object as the substrate, by the right to edit the XR, and delete the XR."""
+    node = life.node
+    named = {"name": _decoy_name(life), "namespace": node.namespace}
+    annotations = {RESOURCE_NAME: names.RESOURCE_SUBSTRATE}
+    life.stack.plane.apply({**_DECOY, "metadata": {**named, "annotations": annotations}})
+    jane = Caller(life.stack.plane.kubeconfig).as_user("jane", MASTERS)
+    path = f"/apis/{API}/namespaces/{node.namespace}/provisionedresources/{node.name}"
+    spec = jane.get(path).body.get("spec", {})
+    known = spec.get("crossplane", {}).get("resourceRefs", [])
+    refs = {"resourceRefs": [*known, {**_DECOY, "name": _decoy_name(life)}]}
+    assert jane.patch(path, {"spec": {"crossplane": refs}}).status in {200, 404}
+    _xr(life, "Background")
+
+
+def _decoy_stays(life: Life) -> None:
+    """Nobody takes the decoy for the machine: it is there as it was, until its owner deletes it."""
+    at = (life.node.namespace, _decoy_name(life))
+    found = life.cluster.get("v1", "ConfigMap", at[1], at[0])
+    assert found is not None
+    assert "labels" not in found["metadata"]
+    life.cluster.delete("v1", "ConfigMap", at[1], at[0])
+
+
+def _decoy_name(life: Life) -> str:
+    return f"{life.node.name}-decoy"
+
+
 def _orphaned_record(life: Life) -> None:
     wait_for(lambda: life.node.xr() is None, f"{life.cell}: XR gone", timeout_s=LONG_S)
     _record(life)
@@ -131,6 +165,7 @@ _FIRST: Final[Mapping[Way, Callable[[Life], None]]] = {
     Way.NAMESPACE: _namespace,
     Way.BREAK_GLASS: _break_glass,
     Way.VANISHED: _vanished,
+    Way.DECOY: _decoy,
 }
 
 _LAST: Final[Mapping[Way, Callable[[Life], None]]] = {

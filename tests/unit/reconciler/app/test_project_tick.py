@@ -96,6 +96,15 @@ async def test_one_that_is_refused_is_counted_once_it_was_placed() -> None:
     assert counting.gateway.status is not None
 
 
+async def test_one_that_is_refused_keeps_what_it_was_given() -> None:
+    counting = Counting()
+
+    await counting.tick.run(_project(PLACED))
+
+    assert counting.gateway.status is not None
+    assert counting.gateway.status.items() >= PLACED.items()
+
+
 @pytest.mark.parametrize(
     "namespace",
     [

@@ -216,6 +216,7 @@ async def test_after_the_last_attempt_people_are_asked_until_retry_is_raised() -
     await world.tick_until_quiet()
     assert reason_of(world) == "RecreationsExhausted"
     assert (world.resource.recreations, world.resource.generation) == (2, 3)
+    assert all(row.reason.endswith(": no node registered in time") for row in world.store.audit)
     world.store.clock.advance(timedelta(days=2))
     await world.tick_until_quiet()
     assert reason_of(world) == "RecreationsExhausted"

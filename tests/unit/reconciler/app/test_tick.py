@@ -238,6 +238,10 @@ async def test_a_failed_one_stays_failed_until_retry_is_raised() -> None:
     world.raw["spec"]["observed"] = {"exists": True, "ready": False}
     await world.tick()
     assert world.status["phase"] == "Failed"
+    world.raw["spec"]["declaration"]["labels"] = {"team": "desk"}
+    await world.tick()
+    assert world.resource.accepted.labels == {"team": "desk"}
+    assert world.status["phase"] == "Failed"
     identity = world.resource.id
 
     world.raw["spec"]["declaration"]["retry"] = 1

@@ -236,3 +236,16 @@ def test_a_constant_has_a_name_of_its_own() -> None:
     findings = given.told(given.judged(told=told))
 
     assert any("constants[1].name: stands twice" in each for each in findings)
+
+
+def test_two_constants_have_two_names() -> None:
+    told = given.metadata(
+        parameterSchema={
+            "parameters": [],
+            "constants": [{"name": "region", "value": "here"}, {"name": "region", "value": "x"}],
+        }
+    )
+
+    findings = given.told(given.judged(told=told))
+
+    assert any("constants[1].name: stands twice" in each for each in findings)
