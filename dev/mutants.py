@@ -1,15 +1,15 @@
 """Changes one thing in the code at a time, and looks whether any fast test notices.
 
-`make mutants` draws a sample by seed over what decides, runs the tests nearest to each change until
-one fails, and prints the share that was noticed and every one that was not. A change that nothing
-notices is either a test that is missing or a line that is not needed. It works on a copy of the
-tree, goes on where it was interrupted, and stops when its time is up. Not part of any other check.
+`make mutants` draws a sample by seed over what decides, runs the tests that run the changed line
+until one fails, and prints the share that was noticed and every one that was not. A change that
+nothing notices is either a test that is missing or a line that is not needed. It works on a copy
+of the tree, goes on where it was interrupted, and stops when its time is up. Not part of any
+other check.
 
 Belongs here: drawing, running and telling. Not here: what is changed to what (`dev.mutations`).
 """
 
 import argparse
-import ast
 import json
 import os
 import random
@@ -18,13 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from dev import covering
+from dev.covering import Covered
 from dev.mutations import Mutation, is_program, mutate, mutations
 
 ROOT: Final = Path(__file__).parents[1]
@@ -33,12 +35,11 @@ COPIED: Final = (
     *("function", "reconciler", "dev", "tests", "docs", "deploy", "xrds", "compositions"),
     *("example", "package", "bench", "pyproject.toml", "README.md", "SECURITY.md", "Makefile"),
 )
-BESIDE: Final = {
-    "reconciler/domain": ("tests/unit/reconciler", "tests/simulation", "tests/contract"),
-    "reconciler/app": ("tests/unit/reconciler", "tests/simulation", "tests/contract"),
-    "function/compose": ("tests/unit/function", "tests/golden", "tests/simulation"),
-}
-"""Where those tests are that no import shows to be near."""
+TESTS: Final = (
+    *("tests/unit", "tests/golden", "tests/simulation", "tests/contract", "tests/architecture"),
+    *("tests/faults", "tests/render", "tests/integration"),
+)
+"""Where fast tests are."""
 
 FAST: Final = "not integration and not render and not e2e"
 LEFT_OUT: Final = "not simulated_lives and not digests and not hash_seed"
@@ -46,6 +47,15 @@ LEFT_OUT: Final = "not simulated_lives and not digests and not hash_seed"
 
 TEST_S: Final = 60
 """What one test may take; one that a change makes go on for ever has noticed it."""
+
+TOLD_MAX: Final = 2000
+"""Characters of what pytest said that are shown."""
+
+QUICK: Final = 30
+"""Tests that are tried first: of most changes one of these tells."""
+
+READERS: Final = ("tests/architecture",)
+"""Those that run no code but read it."""
 
 RUN_S: Final = 900.0
 """What all tests of one change may take; of one that takes longer nothing is known."""
@@ -90,45 +100,27 @@ def _all() -> tuple[dict[str, str], list[Mutant]]:
     return texts, every
 
 
-def near(path: str) -> list[str]:
-    """Return the test modules that import a module, those of fewest tests first."""
-    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    parent, _, name = module.rpartition(".")
-    found = [
-        test
-        for test in sorted((ROOT / "tests").rglob("test_*.py"))
-        if "e2e" not in test.parts and _imports(test, module, parent, name)
-    ]
-    found.sort(key=lambda test: test.stat().st_size)
-    return [str(test.relative_to(ROOT)) for test in found]
+def stages(mutant: Mutant, covered: Covered) -> list[list[str]]:
+    """Return which tests to run on a change: the quickest that could notice it, then all others.
+
+    What runs at import alone may be noticed by any test of its module, and by those that read code.
+    """
+    first = mutant.mutation.line
+    lines = range(first, first + mutant.mutation.was.count("\n") + 1)
+    tests = covered.of(mutant.path, lines)
+    if not tests and covered.at_import(mutant.path, lines):
+        tests = [*READERS, *covered.of_module(mutant.path)]
+    return [part for part in (tests[:QUICK], tests[QUICK:]) if part]
 
 
-def _imports(test: Path, module: str, parent: str, name: str) -> bool:
-    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (
-            node.module == module
-            or (node.module == parent and any(each.name == name for each in node.names))
-        ):
-            return True
-    return False
-
-
-def stages(path: str) -> Iterator[list[str]]:
-    """Return which tests to run on a change of a file, one group after the other."""
-    first = near(path)
-    if first:
-        yield first
-    yield next([*tests] for code, tests in BESIDE.items() if path.startswith(code))
-
-
-def noticed(tree: Path, mutant: Mutant) -> str:
+def noticed(tree: Path, mutant: Mutant, covered: Covered) -> str:
     """Make a change in a tree, run its tests, undo it; return what `_run` does."""
     target = tree / mutant.path
     source = target.read_text(encoding="utf-8")
     target.write_text(mutate(source, mutant.mutation), encoding="utf-8")
     until = time.monotonic() + RUN_S
     try:
-        for tests in stages(mutant.path):
+        for tests in stages(mutant, covered):
             if failed := _run(tree, tests, until - time.monotonic()):
                 return failed
     finally:
@@ -138,24 +130,10 @@ def noticed(tree: Path, mutant: Mutant) -> str:
 
 def _run(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
     """Run tests until one fails; return its name, `UNKNOWN`, or nothing if none does."""
-    options = [
-        "-x",
-        "-q",
-        f"--timeout={TEST_S}",
-        "-n0",
-        "-p",
-        "no:randomly",
-        "-p",
-        "no:cacheprovider",
-        "--no-header",
-    ]
-    command = [sys.executable, "-m", "pytest", *options, "-m", FAST, "-k", LEFT_OUT, *tests]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    listed = tree / "chosen.txt"
+    listed.write_text("\n".join(tests), encoding="utf-8")
     try:
-        done = subprocess.run(
-            command, cwd=tree, env=environment, timeout=timeout_s, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        done = _pytest(tree, "-x", f"--timeout={TEST_S}", f"@{listed}", timeout_s=timeout_s)
     except subprocess.TimeoutExpired:
         return UNKNOWN
     if done.returncode in {0, 5}:  # 5: nothing was selected
@@ -165,8 +143,36 @@ def _run(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
     return next(named, "it does not start").partition(" - ")[0]
 
 
+def _pytest(
+    tree: Path, *options: str, timeout_s: float | None = None, covering_in: str = ""
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "--no-header"]
+    command += ["-p", "no:randomly", "-p", "no:cacheprovider", "-m", FAST, "-k", LEFT_OUT]
+    given = {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    given |= {covering.FOLDER: covering_in}
+    return subprocess.run(
+        [*command, *options], cwd=tree, env={**os.environ, **given}, timeout=timeout_s,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def traced(tree: Path, folder: Path) -> Covered:
+    """Run all fast tests once, to see which of them runs which line; minutes.
+
+    Raises:
+        RuntimeError: One of them fails as it is.
+    """
+    print("seeing which test runs which line…", flush=True)
+    done = _pytest(tree, "-p", "dev.covering", *TESTS, covering_in=str(folder))
+    if done.returncode:
+        message = f"the tests fail without any change:\n{done.stdout[-TOLD_MAX:]}"
+        raise RuntimeError(message)
+    return covering.seen(folder, tree)
+
+
 def copied(folder: Path) -> Path:
     """Copy what the tests need of the tree."""
+    folder.mkdir()
     for part in COPIED:
         source, target = ROOT / part, folder / part
         if source.is_dir():
@@ -206,13 +212,14 @@ def main() -> None:
     until = time.monotonic() + options.minutes * 60
     options.state.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        tree = copied(Path(folder))
+        tree = copied(Path(folder) / "tree")
+        covered = traced(tree, Path(folder))
         for number, mutant in enumerate(mutants, start=1):
             if str(mutant) in found:
                 continue
             if time.monotonic() > until:
                 break
-            found[str(mutant)] = noticed(tree, mutant)
+            found[str(mutant)] = noticed(tree, mutant, covered)
             with options.state.open("a", encoding="utf-8") as lines:
                 print(
                     json.dumps({"mutant": str(mutant), "noticed": found[str(mutant)]}), file=lines

@@ -72,11 +72,11 @@ class Request:
     resources: Mapping[str, Raw] = field(repr=False)
     required: Mapping[str, Raw | None] = field(repr=False)
     step: Raw = field(repr=False)
+    preview: bool
     whole: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     held: frozenset[str] = frozenset()
     recorded: frozenset[str] = frozenset()
-    preview: bool = False
     memory: Memory | None = field(default=None, repr=False)
 
     def lookup(self, requirement: str) -> Lookup:

@@ -53,7 +53,13 @@ def ask(seen: Seen, *, composes_record: bool) -> Outcome:
         token = seen.secret(secret)
         required[pipeline.REQUIRE_TOKEN] = None if token is None else _secret(token)
     return declare(
-        Request(xr=_xr(seen.declaration), resources=resources, required=required, step=_STEP)
+        Request(
+            xr=_xr(seen.declaration),
+            resources=resources,
+            required=required,
+            step=_STEP,
+            preview=False,
+        )
     )
 
 

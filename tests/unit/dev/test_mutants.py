@@ -57,13 +57,6 @@ def test_one_seed_draws_the_same_changes_and_another_others() -> None:
     assert len(set(first)) == 20
 
 
-def test_the_tests_nearest_to_a_module_come_first() -> None:
-    first, rest = mutants.stages("reconciler/domain/broker/release.py")
-
-    assert "tests/unit/reconciler/domain/test_release.py" in first
-    assert "tests/unit/reconciler" in rest
-
-
 def test_what_was_found_before_is_not_asked_again(tmp_path: Path) -> None:
     state = tmp_path / "mutants.jsonl"
     state.write_text('{"mutant": "a", "noticed": ""}\n{"mutant": "b", "noticed": "FAILED x"}\n')

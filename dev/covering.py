@@ -1,0 +1,108 @@
+"""Which fast test runs which line, so that a change is asked of those alone that could notice it.
+
+A plugin of pytest (`-p dev.covering`): it traces one run of the tests and writes, beside the tree,
+who ran what and how long each took. A test is a function with all its parameters; what runs at
+import is nobody's. `dev.mutants` makes the run and reads what came of it.
+
+Belongs here: the tracing, and asking it. Not here: what is changed, and which tests are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import coverage
+import pytest
+
+LINES: Final = "lines.coverage"
+TIMES: Final = "times.json"
+FOLDER: Final = "PLEXSPHERE_COVERING"
+"""Environment variable: where both files go."""
+
+
+def function_of(nodeid: str) -> str:
+    """Name a test without its parameters."""
+    return nodeid.partition("[")[0]
+
+
+class Tracing:
+    """Traces the code under a tree for as long as pytest runs."""
+
+    def __init__(self, folder: Path, code: Iterable[str]) -> None:
+        self._folder = folder
+        self._times: defaultdict[str, float] = defaultdict(float)
+        self._coverage = coverage.Coverage(
+            data_file=str(folder / LINES), source=[*code], config_file=False
+        )
+        self._coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Note what runs from now on as this test's."""
+        name = function_of(item.nodeid)
+        self._coverage.switch_context(name)
+        begun = time.monotonic()
+        answer = yield
+        self._times[name] += time.monotonic() - begun
+        self._coverage.switch_context("")
+        return answer
+
+    def pytest_unconfigure(self) -> None:
+        """Write what was seen."""
+        self._coverage.stop()
+        self._coverage.save()
+        (self._folder / TIMES).write_text(json.dumps(self._times), encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin before the tests import anything."""
+    folder = Path(os.environ[FOLDER])
+    config.pluginmanager.register(Tracing(folder, ("function", "reconciler")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """What one traced run saw.
+
+    Attributes:
+        tree: Where the traced code was.
+        times: Seconds that each test took, with all its parameters.
+    """
+
+    tree: Path
+    times: dict[str, float]
+    _data: coverage.CoverageData = field(repr=False)
+
+    def of(self, path: str, lines: range) -> list[str]:
+        """Return the tests that run any of these lines, the quickest first."""
+        ran = self._data.contexts_by_lineno(str(self.tree / path))
+        found = {test for line in lines for test in ran.get(line, []) if test}
+        return self._sorted(found)
+
+    def of_module(self, path: str) -> list[str]:
+        """Return the tests that run any line of a module after its import, the quickest first."""
+        ran = self._data.contexts_by_lineno(str(self.tree / path))
+        return self._sorted({test for tests in ran.values() for test in tests if test})
+
+    def at_import(self, path: str, lines: range) -> bool:
+        """Tell whether any of these lines ran outside all tests."""
+        ran = self._data.contexts_by_lineno(str(self.tree / path))
+        return any("" in ran.get(line, []) for line in lines)
+
+    def _sorted(self, tests: Iterable[str]) -> list[str]:
+        return sorted(tests, key=lambda test: (self.times.get(test, 0.0), test))
+
+
+def seen(folder: Path, tree: Path) -> Covered:
+    """Read what a traced run wrote."""
+    data = coverage.CoverageData(str(folder / LINES))
+    data.read()
+    times = json.loads((folder / TIMES).read_text(encoding="utf-8"))
+    return Covered(tree=tree, times=times, _data=data)
