@@ -74,10 +74,12 @@ class Covered:
     Attributes:
         tree: Where the traced code was.
         times: Seconds that each test took, with all its parameters.
+        left_out: Tests that nobody asks.
     """
 
     tree: Path
     times: dict[str, float]
+    left_out: frozenset[str]
     _data: coverage.CoverageData = field(repr=False)
 
     def of(self, path: str, lines: range) -> list[str]:
@@ -97,12 +99,20 @@ class Covered:
         return any("" in ran.get(line, []) for line in lines)
 
     def _sorted(self, tests: Iterable[str]) -> list[str]:
-        return sorted(tests, key=lambda test: (self.times.get(test, 0.0), test))
+        asked = set(tests) - self.left_out
+        return sorted(asked, key=lambda test: (self.times.get(test, 0.0), test))
 
 
-def seen(folder: Path, tree: Path) -> Covered:
-    """Read what a traced run wrote."""
+def seen(folder: Path, tree: Path, without: Iterable[str] = ()) -> Covered:
+    """Read what a traced run wrote.
+
+    Args:
+        folder: Where it wrote.
+        tree: Where the traced code was.
+        without: Tests that are not asked, by node id.
+    """
     data = coverage.CoverageData(str(folder / LINES))
     data.read()
     times = json.loads((folder / TIMES).read_text(encoding="utf-8"))
-    return Covered(tree=tree, times=times, _data=data)
+    left_out = frozenset(map(function_of, without))
+    return Covered(tree=tree, times=times, left_out=left_out, _data=data)

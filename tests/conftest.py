@@ -1,9 +1,11 @@
 """Which tests share a worker when several run side by side, what begins first, and what one shows.
 
 A folder's session fixtures (a control plane, a stack, a rendering) are dear: what uses one of them
-stays together, so that each is made once, and no two whole stacks run at a time. Everything else
-goes module by module. The whole stack takes longest of all and begins at once; beside it go the
-others, the longest first, so that no worker is left alone with a long one at the end.
+stays together, so that each is made once. Everything else goes module by module. Of the end-to-end
+tests, those of many lives at once begin at once, and those of few have a stack of their own, which
+begins so late that both workers end together: two stacks with many lives would each cost the
+other's XRs their breakers' tokens. Beside them go the others, the longest first, so that no worker
+is left alone with a long one at the end.
 """
 
 from __future__ import annotations
@@ -20,9 +22,24 @@ from tests.simulation import evidence
 BESIDE: Final = ("tests/e2e/test_controlplane.py", "tests/e2e/test_existing_cluster.py")
 """Modules of a folder of `TOGETHER` that have a control plane of their own, and no lives on it."""
 
+MANY: Final = "tests/e2e/"
+"""The group of the end-to-end tests that lead many lives at once."""
+
+FEW: Final = "tests/e2e/few"
+"""The group of those that lead a few: the modules of `OF_FEW`."""
+
+OF_FEW: Final = tuple(
+    f"tests/e2e/test_{each}.py"
+    for each in (
+        *("bad_input", "breaker", "canary", "definitions", "force_release", "orphans", "packages"),
+        *("registration_timeout", "runbook_deletion", "runbook_enrolment", "runbook_provisioning"),
+        *("substrates_lost",),
+    )
+)
+
 TOGETHER: Final = (
     "tests/e2e/deploy/",
-    "tests/e2e/",
+    MANY,
     "tests/faults/",
     "tests/integration/cloud/",
     "tests/integration/grpc/",
@@ -31,9 +48,11 @@ TOGETHER: Final = (
 """Folders of which each makes something once for a whole session; the first that fits counts."""
 
 LONGEST: Final = (
-    "tests/e2e/",
+    MANY,
     "tests/simulation/",
     "tests/faults/",
+    FEW,
+    "tests/e2e/deploy/",
     "tests/render/",
     "tests/integration/load/",
     "tests/integration/replicas/",
@@ -50,14 +69,16 @@ def scope(nodeid: str) -> str:
     module = nodeid.partition("::")[0]
     if module in BESIDE:
         return module
+    if module in OF_FEW:
+        return FEW
     return next((each for each in TOGETHER if module.startswith(each)), module)
 
 
-def rank(nodeid: str) -> tuple[bool, int]:
-    """Tell how late a test's group begins: the whole stack, the longest, the rest."""
+def rank(nodeid: str) -> int:
+    """Tell how late a test's group begins, by the longest name that it begins with."""
     group = scope(nodeid)
-    places = [place for place, each in enumerate(LONGEST) if group.startswith(each)]
-    return group != "tests/e2e/", min(places, default=len(LONGEST))
+    fitting = [each for each in LONGEST if group.startswith(each)]
+    return LONGEST.index(max(fitting, key=len)) if fitting else len(LONGEST)
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]  # it brings no types

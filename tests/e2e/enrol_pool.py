@@ -125,16 +125,11 @@ class Pool:
         until = self.until_ready if registered else self.until_enrolling
         return until(*resources, timeout_s=timeout_s)
 
-    def until_earned(self, since: datetime | None = None) -> None:
-        """Wait until its XR has earned its breaker's tokens back.
-
-        Args:
-            since: When it spent the last; None: when it last became Ready.
-        """
+    def until_earned(self) -> None:
+        """Wait until its XR has earned the tokens back that it spent before it became Ready."""
 
         def earned() -> bool:
-            ready = condition_of(self.xr(), "Ready")["lastTransitionTime"]
-            spent = since or datetime.fromisoformat(ready)
+            spent = datetime.fromisoformat(condition_of(self.xr(), "Ready")["lastTransitionTime"])
             return (datetime.now(UTC) - spent).total_seconds() > EARNED_S
 
         wait_for(earned, f"{self.name} Ready for a while", explain=self.explain)

@@ -124,9 +124,10 @@ def test_object_is_created_held_or_released_alone(place: Place) -> None:
     assert place.make(SUBSTRATE, annotations=RELEASED)
 
 
-def test_released_object_is_not_made_held(place: Place) -> None:
+@pytest.mark.parametrize("user", ["jane", CROSSPLANE])
+def test_released_object_is_not_made_held(place: Place, user: str) -> None:
     free = place.make(SUBSTRATE, annotations=RELEASED)
 
-    answer = place.admin.patch(free, {"metadata": {"labels": held()}})
+    answer = place.admin.as_user(user, MASTERS).patch(free, {"metadata": {"labels": held()}})
 
     assert refused(answer, names.ANNOTATION_RELEASED)
