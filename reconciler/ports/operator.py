@@ -125,7 +125,11 @@ class Named:
     """What an id stands for, in the names that people gave.
 
     Attributes:
-        kind: ProvisionedResource, Resource, Node or BootstrapToken.
+        kind: ProvisionedResource, Resource, Node or BootstrapToken, of one aggregate, which the
+            fields after `name` tell of; or what many share: Project, Domain, BlueprintVersion,
+            CloudCredential or ManagementCluster, which has a name and nothing after it.
+        name: Of what is shared: its object's name, a cluster's slug, empty for the blueprint or
+            credential of a resource that was enrolled without; None for an aggregate's.
         provisioned_resource_id: The aggregate that it belongs to, the newest of a Resource.
         record: Its ProvisioningRecord.
         xr_group, xr_kind, xr_name: Its composite resource, in `namespace`.
@@ -139,19 +143,20 @@ class Named:
     id: UUID
     project_id: UUID
     project: str
-    provisioned_resource_id: UUID
-    namespace: str
-    record: str
-    xr_group: str
-    xr_kind: str
-    xr_name: str
-    resource: str
-    blueprint: str | None
-    cloud_credential: str | None
-    management_cluster: str
-    phase: str
-    node_id: UUID | None
-    mesh_ip: str | None
+    name: str | None = None
+    provisioned_resource_id: UUID | None = None
+    namespace: str | None = None
+    record: str | None = None
+    xr_group: str | None = None
+    xr_kind: str | None = None
+    xr_name: str | None = None
+    resource: str | None = None
+    blueprint: str | None = None
+    cloud_credential: str | None = None
+    management_cluster: str | None = None
+    phase: str | None = None
+    node_id: UUID | None = None
+    mesh_ip: str | None = None
 
 
 class OperatorStore(Protocol):

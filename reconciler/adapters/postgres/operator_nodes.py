@@ -71,6 +71,36 @@ LEFT JOIN plexsphere.nodes AS node
 ORDER BY known.rank, resource.created_at DESC
 LIMIT 1
 """
+"""An id of one aggregate."""
+
+_SHARED: LiteralString = """
+SELECT known.kind, $2::uuid AS id, project.id AS project_id, project.name AS project, known.name
+FROM plexsphere.projects AS project
+CROSS JOIN LATERAL (
+    SELECT 'Project' AS kind, project.name AS name WHERE project.id = $2
+    UNION ALL
+    SELECT 'Domain', domain.name
+    FROM plexsphere.domains AS domain WHERE domain.id = $2 AND domain.id = project.domain_id
+    UNION ALL
+    SELECT 'BlueprintVersion', coalesce(accepted -> 'blueprint' ->> 'name', '')
+    FROM plexsphere.provisioned_resources WHERE project_id = $1 AND blueprint_version_id = $2
+    UNION ALL
+    SELECT 'CloudCredential', coalesce(accepted ->> 'cloudCredential', '')
+    FROM plexsphere.provisioned_resources WHERE project_id = $1 AND cloud_credential_id = $2
+    UNION ALL
+    SELECT 'ManagementCluster', cluster.slug
+    FROM plexsphere.management_clusters AS cluster
+    WHERE cluster.id = $2 AND cluster.id IN (
+        SELECT management_cluster_id
+        FROM plexsphere.project_cluster_assignments WHERE project_id = $1
+        UNION ALL
+        SELECT management_cluster_id FROM plexsphere.provisioned_resources WHERE project_id = $1)
+) AS known
+WHERE project.id = $1
+LIMIT 1
+"""
+"""An id that many aggregates share, as far as this Project uses it: who may read one Project's
+does not learn by guessing what another one has."""
 
 ACTOR_MAX = 1024
 """Characters of a user's name that are kept; a name of the API server's is shorter."""
@@ -121,4 +151,5 @@ async def named(pool: asyncpg.Pool, project: ids.ProjectID, wanted: UUID) -> Nam
     """Return what an id of a Project stands for; None where it stands for nothing there."""
     with translated("resolve id"):
         row = await pool.fetchrow(_NAMED, project, wanted)
+        row = row or await pool.fetchrow(_SHARED, project, wanted)
     return None if row is None else Named(**row)

@@ -27,6 +27,7 @@ from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.domain.broker import ids
+from reconciler.domain.events.catalogue import CATALOGUE
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.denial import Denial
 from reconciler.main import cli
@@ -55,6 +56,19 @@ METADATA = {
     "issued_at",
     "expires_at",
 }
+STANDS_FOR = {
+    "ProvisionedResourceID": ("ProvisionedResource", None),
+    "ResourceID": ("Resource", None),
+    "NodeID": ("Node", None),
+    "BootstrapTokenID": ("BootstrapToken", None),
+    "ProjectID": ("Project", "shop"),
+    "DomainID": ("Domain", "acme"),
+    "BlueprintVersionID": ("BlueprintVersion", "generic-vm-v1alpha1"),
+    "CloudCredentialID": ("CloudCredential", "demo-main"),
+    "ManagementClusterID": ("ManagementCluster", "local"),
+}
+"""The ids that events tell, what each is of, and the name of what many resources share."""
+UNRESOLVED = {"EventID": "the event itself, which `broker events list` shows"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -561,6 +575,69 @@ async def test_an_id_is_resolved_to_the_names_it_stands_for(operators: Operators
     )
     assert payload["payload"]["OwnerName"] == resource.key.name
     assert payload["payload"]["Namespace"] == resource.key.namespace
+
+
+def _ids_told() -> set[str]:
+    """Return the members of all payloads that are ids."""
+    return {
+        name
+        for kind in CATALOGUE.values()
+        for name, member in kind.schema()["properties"].items()
+        if member.get("format") == "uuid"
+    }
+
+
+async def _ids_of_a_life(operators: Operators) -> dict[str, str]:
+    """Let a node register; return each id that its events told, by its member's name."""
+    world = operators.world
+    resource = await world.resource()
+    registered = await world.register(resource, await world.token(resource))
+    assert isinstance(registered, Registered)
+    rows = await operators.pool.fetch("SELECT payload FROM plexsphere.outbox_events")
+    payloads = [row["payload"] for row in rows]
+    return {name: payload[name] for payload in payloads for name in STANDS_FOR if name in payload}
+
+
+async def test_every_id_of_every_event_is_resolved_or_says_why_not(operators: Operators) -> None:
+    told = await _ids_of_a_life(operators)
+
+    assert _ids_told() == STANDS_FOR.keys() | UNRESOLVED.keys()
+    assert told.keys() == STANDS_FOR.keys()
+    for field, (kind, name) in STANDS_FOR.items():
+        answer = await operators.ask("GET", f"{PROJECT}/ids/{told[field]}")
+        assert answer.status == 200, field
+        assert (answer.json["kind"], answer.json.get("name")) == (kind, name)
+        assert (answer.json["id"], answer.json["project"]) == (told[field], "shop")
+        assert ("phase" in answer.json) is (name is None)
+
+
+async def test_what_a_project_does_not_use_is_not_resolved_there(operators: Operators) -> None:
+    told = await _ids_of_a_life(operators)
+    neighbour = await operators.world.tenancy.ensure_project(None, "neighbour", "acme")
+    operators.reviewer.grant("ann", "get", f"/v1/projects/{neighbour}/*")
+
+    answers = {
+        field: await operators.ask("GET", f"/v1/projects/{neighbour}/ids/{told[field]}")
+        for field in STANDS_FOR
+    }
+
+    shared = answers.pop("DomainID")
+    assert (shared.status, shared.json["name"]) == (200, "acme")
+    for answer in answers.values():
+        assert_problem(answer, 404, None)
+
+
+async def test_an_enrolled_resource_has_a_blueprint_and_a_credential_without_a_name(
+    operators: Operators,
+) -> None:
+    blueprint, credential = ids.blueprint_version_id(""), ids.cloud_credential_id("")
+    await operators.world.resource(
+        accepted=samples.ENROLLED, blueprint_version_id=blueprint, cloud_credential_id=credential
+    )
+
+    for wanted, kind in ((blueprint, "BlueprintVersion"), (credential, "CloudCredential")):
+        answer = await operators.ask("GET", f"{PROJECT}/ids/{wanted}")
+        assert (answer.status, answer.json["kind"], answer.json["name"]) == (200, kind, "")
 
 
 async def test_the_command_takes_a_node_out_and_refuses_one_that_is_alive(
