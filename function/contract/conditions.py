@@ -55,6 +55,7 @@ class Reason(StrEnum):
     FORCE_RELEASE_INVALID = "ForceReleaseInvalid"
     FORCE_RELEASED = "ForceReleased"
     FROZEN = "Frozen"
+    GENERATIONS_EXHAUSTED = "GenerationsExhausted"
     HOLD_MISSING = "HoldPoliciesMissing"
     IMMUTABLE = "Immutable"
     INJECTED = "Injected"

@@ -43,7 +43,12 @@ _PAUSE: Final = Why(
     reason=Reason.WAITING_FOR_TOKEN,
     message="The last token could not be delivered; the next one follows in half a minute.",
 )
-
+_EXHAUSTED: Final = Why(
+    reason=Reason.GENERATIONS_EXHAUSTED,
+    message="No token is issued: every generation that it may have was used up, so something takes "
+    "its tokens or their Secrets away again and again. Find out what does, then delete what "
+    "declares it and apply that anew.",
+)
 
 _STRANDED: Final = {
     BootstrapState.EXPIRED: Why(
@@ -67,8 +72,15 @@ _TAKEN_OUT: Final = Why(
 
 _WITH_SUBSTRATE: Final = frozenset({Phase.PROVISIONING, Phase.ENROLLING})
 
-_WAITING: Final = {Action.AWAIT_POLICIES: _HOLD_MISSING, Action.AWAIT_PAUSE: _PAUSE}
-_WANTS_A_TOKEN: Final = frozenset({Action.MINT, Action.AWAIT_POLICIES, Action.AWAIT_PAUSE})
+_WAITING: Final = {
+    Action.AWAIT_POLICIES: _HOLD_MISSING,
+    Action.AWAIT_PAUSE: _PAUSE,
+    Action.EXHAUSTED: _EXHAUSTED,
+}
+_WANTS_A_TOKEN: Final = frozenset({Action.MINT, *_WAITING})
+
+FOR_A_PERSON: Final = frozenset({_EXHAUSTED.reason})
+"""What is waited for that no time and no other object brings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +138,7 @@ class Bootstrap:
             substrate=False,
             rested=life.rested,
             open=closed is None,
+            exhausted=resource.exhausted and not _unused(resource, life),
         )
         # What costs a call is asked only when a token would be minted.
         action = decide(situation)
@@ -210,8 +223,7 @@ class Bootstrap:
         one text is in its Secret.
         """
         cluster, tokens = self._ports.cluster, self._ports.tokens
-        unused = resource.generation > max((one.number for one in life.generations), default=0)
-        claimed = resource if unused else await self._claim(resource)
+        claimed = resource if _unused(resource, life) else await self._claim(resource)
         for _ in range(_CLAIMS_MAX):
             drawn = await tokens.draw(claimed, generation=claimed.generation)
             name = names.token_secret_name(view.name, claimed.generation)
@@ -223,6 +235,9 @@ class Bootstrap:
                     replace(due, bootstrap_token_id=issued.id)
                 )
             await cluster.delete_token_secret(view.namespace, name, owner=view.uid)
+            if claimed.exhausted:
+                # Its name is free by the next try, and whoever drew that text is gone.
+                break
             claimed = await self._claim(claimed)
         return claimed
 
@@ -230,6 +245,11 @@ class Bootstrap:
         now = max(self._ports.clock.now(), resource.updated_at)
         claimed = replace(resource, generation=resource.generation + 1, updated_at=now)
         return await self._ports.repository.update(claimed)
+
+
+def _unused(resource: ProvisionedResource, life: TokenLife) -> bool:
+    """Tell whether the generation that was claimed last was never issued."""
+    return resource.generation > max((one.number for one in life.generations), default=0)
 
 
 def stranded(

@@ -67,7 +67,7 @@ class RecordFacts:
             resource=resource,
             refusal=saying.refusal,
             waiting=saying.made.waiting or saying.waiting,
-            stall=_stall(resource, view, life, saying.made, registered=registered),
+            stall=_stall(resource, view, life, saying, registered=registered),
             orphaned=view.controller_uid is None,
             bootstrap=BootstrapState.NONE if token is None else life.state,
             secret_name=await self._secret(resource, view, life, registered=registered),
@@ -107,7 +107,7 @@ def _stall(
     resource: ProvisionedResource,
     view: RecordView,
     life: TokenLife,
-    made: Recreated,
+    saying: Saying,
     *,
     registered: bool,
 ) -> Why | None:
@@ -115,6 +115,9 @@ def _stall(
 
     What was found before the phase was decided counts only while it still holds.
     """
+    made, waiting = saying.made, saying.waiting
+    if waiting is not None and waiting.reason in bootstrap.FOR_A_PERSON:
+        return waiting
     holds = resource.phase in WAITED_FOR and registered == made.registered
     stall = made.stall if holds else None
     if made.waiting is not None or (made.final and stall is not None):

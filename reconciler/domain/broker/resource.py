@@ -120,6 +120,11 @@ class ProvisionedResource:
         """Tell whether its substrate is a resource of somebody else's Composition."""
         return self.accepted.blueprint is None
 
+    @property
+    def exhausted(self) -> bool:
+        """Tell whether the last bootstrap generation there may be was claimed."""
+        return self.generation >= invariants.GENERATION_MAX
+
     def uninjected(self, seen: ObservedSubstrate, *, exists: bool) -> bool:
         """Tell whether its substrate was there before its record, and so has no bootstrap.
 

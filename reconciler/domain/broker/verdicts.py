@@ -20,6 +20,7 @@ from reconciler.domain.broker.resource import ProvisionedResource
 OF_THE_NODE: Final = frozenset(
     {
         Reason.DEREGISTERED_ELSEWHERE,
+        Reason.GENERATIONS_EXHAUSTED,
         Reason.NEVER_REPORTED,
         Reason.RECREATING,
         Reason.RECREATIONS_EXHAUSTED,

@@ -99,6 +99,7 @@ class Action(StrEnum):
 
     NOTHING = "nothing"
     MINT = "mint"
+    EXHAUSTED = "exhausted"
     AWAIT_NAMESPACE = "await-namespace"
     AWAIT_POLICIES = "await-policies"
     AWAIT_PAUSE = "await-pause"
@@ -120,6 +121,7 @@ class Situation:
         policies: The admission policies that hold what is protected are in force.
         rested: The pause after the last generation is over.
         renewable: A window that closed may be opened again: the token is not a day old.
+        exhausted: There is no further generation: the last one that may be was issued.
     """
 
     state: BootstrapState
@@ -131,6 +133,7 @@ class Situation:
     policies: bool = True
     rested: bool = True
     renewable: bool = False
+    exhausted: bool = False
 
 
 _STRANDED: Final = frozenset({BootstrapState.EXPIRED, BootstrapState.REVOKED})
@@ -146,6 +149,7 @@ _TABLE: Final[tuple[tuple[Action, Callable[[Situation], bool]], ...]] = (
     (Action.STALL, lambda s: s.substrate and s.state in _STRANDED),
     (Action.NOTHING, lambda s: s.substrate),
     (Action.NOTHING, lambda s: s.state is BootstrapState.ISSUED and s.delivered),
+    (Action.EXHAUSTED, lambda s: s.exhausted),
     (Action.AWAIT_NAMESPACE, lambda s: not s.open),
     (Action.AWAIT_POLICIES, lambda s: not s.policies),
     (Action.AWAIT_PAUSE, lambda s: not s.rested),

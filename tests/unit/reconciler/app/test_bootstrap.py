@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from function.contract import names
 from function.contract.conditions import ConditionType, Said, find
 from function.contract.strategy import BootstrapState, Phase
+from reconciler.domain.broker.invariants import GENERATION_MAX
 from reconciler.domain.identity.token import TTL_MAX, digest
-from tests.unit.reconciler.app.world import World
+from reconciler.ports.broker import DrawnToken
+from tests.contract.worlds import unknown_token
+from tests.unit.reconciler import samples
+from tests.unit.reconciler.app.world import GONE, World
 
 
 async def _two_generations() -> World:
@@ -176,6 +182,77 @@ async def test_a_secret_whose_text_nobody_knows_gives_way_to_the_next_generation
     (row,) = world.store.tokens.values()
     assert drawn.generation == row.generation == 2
     assert digest(drawn.plaintext) == row.digest
+
+
+async def _at_the_last(*, issued: bool) -> World:
+    """The last generation there may be was claimed, and issued; its Secret is gone."""
+    world = World()
+    await world.tick()
+    world.cluster.secrets.clear()
+    world.store.clock.advance(timedelta(seconds=31))
+    last = replace(world.resource, generation=GENERATION_MAX)
+    world.store.resources[last.id] = last
+    if issued:
+        (token,) = world.store.tokens.values()
+        token.generation = GENERATION_MAX
+    return world
+
+
+async def test_who_has_no_further_generation_stalls_and_says_what_to_do() -> None:
+    world = await _at_the_last(issued=True)
+
+    await world.tick()
+    written = copy.deepcopy(world.raw)
+    journal = len(world.cluster.journal)
+    world.store.clock.advance(timedelta(minutes=1))
+    await world.tick()
+
+    stalled, registered = _stalled(world), find(world.status, ConditionType.NODE_REGISTERED)
+    assert stalled is not None
+    assert registered is not None
+    assert (stalled.status, stalled.reason) == ("True", "GenerationsExhausted")
+    assert "apply that anew" in stalled.message
+    assert (registered.status, registered.reason) == ("False", "GenerationsExhausted")
+    assert (world.resource.generation, len(world.store.tokens)) == (GENERATION_MAX, 1)
+    assert (world.raw, len(world.cluster.journal)) == (written, journal)
+
+
+async def test_a_machine_that_carries_the_last_token_is_not_given_up() -> None:
+    world = await _at_the_last(issued=True)
+    reference = samples.SUBSTRATE.model_copy(update={"name": world.resource.xr_name})
+    world.cluster.compose(reference, uid="just-composed")
+
+    await world.tick()
+
+    stalled = _stalled(world)
+    assert stalled is None or stalled.status == "False"
+
+
+async def test_the_last_generation_is_issued_though_somebody_left_a_secret_of_its_name() -> None:
+    world = await _at_the_last(issued=False)
+    left = DrawnToken(generation=GENERATION_MAX, plaintext=unknown_token())
+    name = names.token_secret_name(world.raw["metadata"]["name"], GENERATION_MAX)
+    await world.cluster.create_token_secret(world.raw, name=name, token=left)
+
+    await world.tick()
+    await world.tick()
+
+    assert world.resource.generation == GENERATION_MAX
+    ((_, drawn),) = world.cluster.secrets.items()
+    newest = max(world.store.tokens.values(), key=lambda row: row.generation)
+    assert newest.generation == drawn.generation == GENERATION_MAX
+    assert digest(drawn.plaintext) == newest.digest
+
+
+async def test_who_has_no_further_generation_is_taken_down_like_any_other() -> None:
+    world = await _at_the_last(issued=True)
+    await world.tick()
+
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+
+    assert world.resource.phase is Phase.DELETED
+    assert not world.finalizer
 
 
 async def test_a_node_that_somebody_took_out_is_called_that() -> None:

@@ -43,9 +43,13 @@ def expected(s: Situation) -> Action:
         return Action.STALL if stranded else Action.NOTHING
     if s.state is BootstrapState.ISSUED and s.delivered:
         return Action.NOTHING
-    if not s.open or not s.policies:
-        return Action.AWAIT_POLICIES if s.open else Action.AWAIT_NAMESPACE
-    return Action.MINT if s.rested else Action.AWAIT_PAUSE
+    hindrances = {
+        Action.EXHAUSTED: s.exhausted,
+        Action.AWAIT_NAMESPACE: not s.open,
+        Action.AWAIT_POLICIES: not s.policies,
+        Action.AWAIT_PAUSE: not s.rested,
+    }
+    return next((action for action, hinders in hindrances.items() if hinders), Action.MINT)
 
 
 def test_every_situation_has_the_action_that_is_meant() -> None:
@@ -58,6 +62,10 @@ def test_no_token_is_minted_while_a_substrate_may_carry_one_or_the_resource_goes
     for situation in EVERY:
         if situation.substrate or situation.going or situation.registered:
             assert decide(situation) is not Action.MINT
+
+
+def test_no_token_is_minted_once_there_is_no_further_generation() -> None:
+    assert not any(decide(one) is Action.MINT for one in EVERY if one.exhausted)
 
 
 def test_a_spent_token_is_never_renewed() -> None:
