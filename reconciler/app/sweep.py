@@ -68,6 +68,7 @@ class Sweep:
         self._asked: dict[RecordKey, Print] = {}
         self._settled: dict[RecordKey, Print] = {}
         self._turn = 0
+        self._emptied: set[str] | None = None
 
     @property
     def settled(self) -> int:
@@ -107,6 +108,7 @@ class Sweep:
                 yield AggregateKey(id=str(seen.id), namespace=seen.namespace)
         for key in await self._strangers(known):
             yield key
+        namespaces |= await self._left_empty(loose)
         shared: list[Key] = [*self.in_turn(used, loose), *self._without_project(namespaces)]
         for place in shared:
             yield place
@@ -115,6 +117,18 @@ class Sweep:
         for gone in self._believable(missing, known=len(known)):
             yield gone
         self._forget(known)
+
+    async def _left_empty(self, loose: Sequence[tuple[str, str]]) -> set[str]:
+        """Return once each namespace that a process before this one may have left held.
+
+        Where what is held for a credential is still to be let go, that takes our rights there,
+        which go with the namespace's hold: it is a later sweep's.
+        """
+        if self._emptied is None:
+            self._emptied = set(await self._census.emptied(self._cluster_id))
+        due = self._emptied - {namespace for namespace, _ in loose}
+        self._emptied -= due
+        return due
 
     def _without_project(self, namespaces: set[str]) -> list[NamespaceKey]:
         """Return those that no Project's own look settles."""

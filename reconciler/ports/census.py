@@ -88,6 +88,10 @@ class Census(Protocol):
         """
         ...
 
+    async def emptied(self, cluster: ids.ManagementClusterID) -> Sequence[str]:
+        """Return the namespaces in which all aggregates of a cluster are Deleted, in order."""
+        ...
+
     async def elsewhere_by_record(self, uids: Sequence[str]) -> str | None:
         """Return where else one of these records is at home, whatever this cluster knows of it.
 

@@ -16,7 +16,7 @@ from reconciler.domain.broker.protected_object import ProtectedObject
 from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
 from reconciler.ports import census
 from reconciler.ports.census import CredentialUse
-from tests.contract.worlds import World
+from tests.contract.worlds import ELSEWHERE, World
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.contract
@@ -53,6 +53,19 @@ async def test_what_is_deleted_is_not_counted(world: World) -> None:
 
     assert await world.repository.count_in_namespace(here) == 1
     assert await world.repository.count_in_namespace("elsewhere") == 0
+
+
+async def test_a_namespace_is_emptied_once_all_that_was_in_it_is_deleted(world: World) -> None:
+    first = await world.resource()
+    second = await _made(world, "second")
+    await _made(world, "third", key=replace(first.key, name="third", namespace="beside"))
+    await _deleted(world, second)
+    assert await world.repository.emptied(samples.CLUSTER) == []
+
+    await _deleted(world, first)
+
+    assert await world.repository.emptied(samples.CLUSTER) == [first.key.namespace]
+    assert await world.repository.emptied(ELSEWHERE) == []
 
 
 async def test_a_credential_in_use_is_named_once_per_kind_of_use(world: World) -> None:

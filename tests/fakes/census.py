@@ -76,6 +76,13 @@ class InMemoryCensus:
             self._unsettled_after[cluster] = (page[-1].created_at, page[-1].id)
         return [item.id for item in page]
 
+    async def emptied(self, cluster: ids.ManagementClusterID) -> Sequence[str]:
+        mine = [
+            item for item in self.store.resources.values() if item.management_cluster_id == cluster
+        ]
+        used = {item.key.namespace for item in mine if item.phase is not Phase.DELETED}
+        return sorted({item.key.namespace for item in mine} - used)
+
     async def elsewhere_by_record(self, uids: Sequence[str]) -> str | None:
         homes = {
             item.management_cluster_id for item in self._unfinished() if item.record.uid in uids

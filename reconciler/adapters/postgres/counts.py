@@ -69,6 +69,17 @@ ORDER BY created_at, id
 LIMIT $4
 """
 
+_EMPTIED: LiteralString = """
+SELECT DISTINCT gone.namespace FROM plexsphere.provisioned_resources AS gone
+WHERE gone.status = 'Deleted' AND gone.management_cluster_id = $1
+  AND NOT EXISTS (
+    SELECT 1 FROM plexsphere.provisioned_resources AS other
+    WHERE other.namespace = gone.namespace AND other.status <> 'Deleted'
+      AND other.management_cluster_id = $1
+  )
+ORDER BY gone.namespace
+"""
+
 _ELSEWHERE: LiteralString = """
 SELECT home.slug FROM plexsphere.provisioned_resources AS resource
 JOIN plexsphere.management_clusters AS home ON home.id = resource.management_cluster_id
@@ -151,6 +162,12 @@ class PostgresCensus:
         if whole and len(rows) == PAGE:
             self._unsettled_after[cluster] = (rows[-1]["created_at"], rows[-1]["id"])
         return [ids.ProvisionedResourceID(UUID(int=row["id"].int)) for row in rows]
+
+    async def emptied(self, cluster: ids.ManagementClusterID) -> Sequence[str]:
+        """Return the namespaces in which all aggregates of a cluster are Deleted, in order."""
+        with translated("list namespaces"):
+            rows = await self._store.fetch(_EMPTIED, cluster)
+        return [row["namespace"] for row in rows]
 
     async def elsewhere_by_record(self, uids: Sequence[str]) -> str | None:
         """Return the other cluster that one of these records is at home on, or None."""

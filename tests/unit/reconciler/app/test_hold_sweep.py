@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 from typing import Any, cast
 
@@ -34,12 +35,12 @@ async def _ready() -> World:
     return world
 
 
-async def _sweep(world: World, *, vanished: bool = True) -> None:
-    """Sweep as a fresh process does at its start; a crash ends the process."""
+def _started(world: World, *, vanished: bool = True) -> Driver:
+    """Drive the world by a fresh process."""
     raw = world.raw["metadata"]
     records = {} if vanished else {(raw["namespace"], raw["name"]): world.raw}
     steadiness = Steadiness(lambda: world.store.clock.now().timestamp())
-    driver = Driver(
+    return Driver(
         view=LocalView(records=lambda: records, projects=dict, steadiness=steadiness),
         repository=InMemoryBrokerRepository(world.store, samples.CLUSTER),
         tick=world.tick_,
@@ -47,6 +48,11 @@ async def _sweep(world: World, *, vanished: bool = True) -> None:
         project_tick=cast("ProjectTick", None),
         cluster_id=samples.CLUSTER,
     )
+
+
+async def _sweep(world: World, *, vanished: bool = True) -> None:
+    """Sweep as a fresh process does at its start; a crash ends the process."""
+    driver = _started(world, vanished=vanished)
     for _ in range(10):
         await driver.sweep_records()
         await driver.queue.settle()
@@ -90,6 +96,34 @@ async def test_so_it_does_where_the_record_is_gone(after: int) -> None:
 
     assert world.resource.phase is Phase.DELETED
     assert _leftovers(world) == (set(), {}, {})
+
+
+async def _killed_at_deleted() -> World:
+    """Let the process of a vanished record die right after `Deleted` was stored."""
+    for after in range(1, EFFECTS_MAX + 1):
+        world = await _ready()
+        world.cluster.xr = GONE
+        world.fuse.burnt, world.fuse.after = 0, after
+        with contextlib.suppress(CrashError):
+            while world.resource.phase is not Phase.DELETED:
+                await world.teardown.run_vanished(world.resource)
+        if world.resource.phase is Phase.DELETED:
+            return world
+    pytest.fail("it is never Deleted")
+
+
+async def test_a_namespace_is_let_go_after_what_is_held_there_for_a_credential() -> None:
+    world = await _killed_at_deleted()
+    driver = _started(world)
+    left = []
+
+    for _ in range(3):
+        await driver.sweep_records()
+        await driver.queue.settle()
+        left.append((world.cluster.held, world.cluster.records_in[samples.NAMESPACE]))
+
+    (_, before), (held, after), _ = left
+    assert (before, held, after) == (1, set(), 0)
 
 
 async def test_the_crash_cases_cover_every_effect() -> None:
@@ -137,7 +171,8 @@ async def test_a_sweep_of_what_is_settled_writes_nothing() -> None:
     await _sweep(world)
 
     assert world.cluster.journal == []
-    assert world.fuse.burnt == 0
+    # A start asks once for each namespace that is empty by now, and finds it as it should be.
+    assert world.fuse.burnt == 1
 
 
 async def test_a_node_in_use_keeps_what_it_needs() -> None:
