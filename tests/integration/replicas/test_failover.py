@@ -31,7 +31,7 @@ NEVER: Final = {"PLEXSPHERE_PROVISIONING_BROKER_RECONCILE_INTERVAL": "1h"}
 CREATED_SECRET: Final = ("create", "secrets")
 
 _SPENT: Final[LiteralString] = """
-SELECT jsonb_object_agg(resource.xr_name || '-record', token.generation)
+SELECT jsonb_object_agg(resource.owner_name || '-record', token.generation)
 FROM plexsphere.provisioned_resources AS resource
 JOIN plexsphere.bootstrap_tokens AS token ON token.provisioned_resource_id = resource.id
 WHERE token.consumed_at IS NOT NULL
