@@ -96,6 +96,17 @@ async def test_one_that_is_refused_is_counted_once_it_was_placed() -> None:
     assert counting.gateway.status is not None
 
 
+async def test_one_that_nobody_wrote_to_before_is_refused_in_its_status() -> None:
+    counting = Counting()
+    new = _project({})
+    del new["status"]
+
+    assert await counting.tick.run(new) == REFUSED_S
+
+    assert counting.gateway.status is not None
+    assert list(counting.gateway.status) == ["conditions"]
+
+
 async def test_one_that_is_refused_keeps_what_it_was_given() -> None:
     counting = Counting()
 
