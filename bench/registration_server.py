@@ -20,7 +20,7 @@ from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
-from tests.contract.worlds import Unlimited
+from tests.fakes.budget import unlimited
 
 
 @click.command()
@@ -41,10 +41,10 @@ async def _serve(kind: str, dsn: str) -> None:
                 secrets=SystemSecretSource(env="load"),
                 ids=UUIDv7Source(),
                 clock=SystemClock(),
-                project_budget=Unlimited(),
+                project_budget=unlimited(),
             )
             enrolment = Enrolment(ports, on_registered=lambda _: None)
-            application = node_app(enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+            application = node_app(enrolment, address_budget=unlimited(), bearer_budget=unlimited())
         await _until_input_ends(application)
     finally:
         await pool.close()

@@ -46,6 +46,7 @@ from reconciler.ports.identity import (
 )
 from reconciler.ports.tenancy import TenancyRepository
 from tests.fakes.broker_repository import InMemoryBrokerRepository
+from tests.fakes.budget import unlimited
 from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import (
     InMemoryEnrolmentStore,
@@ -70,17 +71,6 @@ SELECT at, code, status, remote_address, project_id, bootstrap_token_id, node_id
 FROM plexsphere.enrolment_audit
 ORDER BY at
 """
-
-
-class Unlimited:
-    """A budget that is always there."""
-
-    def take(self, key: str) -> int | None:
-        """Let everything pass."""
-        return None
-
-    def give_back(self, key: str) -> None:
-        """Count nothing."""
 
 
 class Backdoor(Protocol):
@@ -135,7 +125,7 @@ class World:
             secrets=SystemSecretSource(env="prod"),
             ids=UUIDv7Source(),
             clock=SystemClock(),
-            project_budget=Unlimited(),
+            project_budget=unlimited(),
         )
         return Enrolment(ports, on_registered=self.registered.append)
 

@@ -1,12 +1,11 @@
-"""An outbox in memory, a sink that records, and a meter that remembers."""
+"""An outbox in memory, and a sink that records."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -54,28 +53,6 @@ class RecordingSink:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-@dataclass(slots=True)
-class RememberingMeter:
-    """Keeps the promises of `ports.events.RelayMeter`."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    lags: list[float] = field(default_factory=list)
-    backlogs: list[Backlog] = field(default_factory=list)
-
-    def published(self, event_type: str, lag_s: float) -> None:
-        self.counts["published"] += 1
-        self.lags.append(lag_s)
-
-    def parked(self, event_type: str) -> None:
-        self.counts["parked"] += 1
-
-    def failed(self, event_type: str) -> None:
-        self.counts["failed"] += 1
-
-    def backlog(self, backlog: Backlog) -> None:
-        self.backlogs.append(backlog)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from reconciler.app.telling_tick import TellingTick
 from reconciler.domain.broker import ids
 from reconciler.ports.catalog import ProjectView
 from reconciler.ports.common import Clock
+from tests.fakes.budget import unlimited
 from tests.faults.ground import Ground
 from tests.faults.wire import Repeating, Wire, WiredClient, WiredPool
 from tests.unit.reconciler import samples
@@ -125,15 +126,9 @@ class Process:
                 secrets=origin,
                 ids=UUIDv7Source(),
                 clock=clock,
-                project_budget=_Unlimited(),
+                project_budget=unlimited(),
             ),
             on_registered=lambda _: None,
         )
         # A machine that asks twice.
         self.enrolment = port(enrolment)
-
-
-class _Unlimited:
-    def take(self, key: str) -> int | None:
-        """Let everything pass."""
-        return None

@@ -15,6 +15,7 @@ from typing import Any, Final
 from function.contract.strategy import Phase
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.domain.broker import ids
+from tests.fakes.budget import unlimited
 from tests.fakes.enrolment import InMemoryEnrolmentStore
 from tests.fakes.identity import InMemoryTenancyRepository
 from tests.simulation import hearing, loop
@@ -69,7 +70,7 @@ class World:
             secrets=self.ground.ids,
             ids=self.ground.ids,
             clock=self.ground.clock,
-            project_budget=_Unlimited(),
+            project_budget=unlimited(),
         )
         self.cloud = Cloud(self.ground, Enrolment(ports, on_registered=self._registered))
         self.people = People(self.ground, self.promises)
@@ -272,11 +273,6 @@ class World:
             if raw is not None and (conditions := (raw.get("status") or {}).get("conditions", []))
         ]
         return f"{phases} {said}"
-
-
-class _Unlimited:
-    def take(self, key: str) -> int | None:
-        return None
 
 
 def play(

@@ -10,13 +10,14 @@ from typing import LiteralString
 from uuid import UUID, uuid4
 
 import asyncpg
+from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
+from reconciler.adapters.events.meter import PrometheusRelayMeter
 from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
 from reconciler.app.relay import Relay, RelayPorts
 from reconciler.domain.events.kinds import AggregateType, IdentityEventType
 from reconciler.ports.events import EventSink
-from tests.fakes.events import RememberingMeter
 
 DEADLINE_S = 60.0
 
@@ -63,18 +64,17 @@ class Running:
 
     relay: Relay
     outbox: PostgresOutbox
-    meter: RememberingMeter
 
 
 @asynccontextmanager
 async def relay(dsn: str, sink: EventSink, *, batch: int = 512) -> AsyncIterator[Running]:
     """Make a relay; it is not run."""
     outbox = PostgresOutbox(dsn)
-    meter = RememberingMeter()
+    meter = PrometheusRelayMeter(CollectorRegistry())
     loop = asyncio.get_running_loop()
     ports = RelayPorts(outbox=outbox, sink=sink, meter=meter, monotonic=loop.time)
     try:
-        yield Running(relay=Relay(ports, batch=batch), outbox=outbox, meter=meter)
+        yield Running(relay=Relay(ports, batch=batch), outbox=outbox)
     finally:
         await outbox.close()
 

@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.adapters.http.listener import listening
 from reconciler.adapters.http.node_app import node_app
-from tests.contract.worlds import Unlimited, memory_world, postgres_world
+from tests.contract.worlds import memory_world, postgres_world
+from tests.fakes.budget import unlimited
 from tests.integration.http.conftest import LOOPBACK, Answer, Nodes, bearer, wire
 
 
@@ -18,7 +19,7 @@ from tests.integration.http.conftest import LOOPBACK, Answer, Nodes, bearer, wir
 async def fakes() -> AsyncIterator[Nodes]:
     """The listener over fakes alone, for what ends before any row."""
     world = await memory_world()
-    app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+    app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
     async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
         yield Nodes(world=world, url=url, session=session)
 
@@ -38,7 +39,7 @@ async def both(request: pytest.FixtureRequest) -> AsyncIterator[Nodes]:
         else:
             dsn = request.getfixturevalue("dsn")
             world = await stack.enter_async_context(postgres_world(dsn))
-        app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+        app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
         url = await stack.enter_async_context(listening(app, LOOPBACK, tls=None))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Nodes(world=world, url=url, session=session)

@@ -15,9 +15,11 @@ import pytest
 
 from reconciler.adapters.http.listener import Address, listening
 from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.broker import IssuedToken
-from tests.contract.worlds import Unlimited, World, postgres_world
+from tests.contract.worlds import World, postgres_world
+from tests.fakes.budget import unlimited
 from tests.fakes.databases import migrated_database
 
 LOOPBACK = Address(host="127.0.0.1", port=0)
@@ -92,6 +94,11 @@ def bearer(registered: Answer) -> str:
     return "nsk_plexd_" + base64.urlsafe_b64encode(node_id + nsk).decode()
 
 
+def unasked_store() -> PostgresOperatorStore:
+    """Return an operators' store whose pool was never opened: whoever asks it fails."""
+    return PostgresOperatorStore(asyncpg.create_pool("postgresql://127.0.0.1:1/nobody"))
+
+
 @pytest.fixture
 def dsn() -> Any:
     with migrated_database() as dsn:
@@ -101,7 +108,7 @@ def dsn() -> Any:
 @pytest.fixture
 async def nodes(dsn: str) -> AsyncIterator[Nodes]:
     async with postgres_world(dsn) as world:
-        app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+        app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
         async with (
             listening(app, LOOPBACK, tls=None) as url,
             aiohttp.ClientSession() as session,

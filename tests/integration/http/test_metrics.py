@@ -17,9 +17,8 @@ from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.metrics.driving import DriverCollector, registry
 from reconciler.app.driver import Driver
 from reconciler.domain.broker.steadiness import Cause
-from tests.fakes.operator_store import EmptyOperatorStore
 from tests.fakes.reviewer import InMemoryReviewer
-from tests.integration.http.conftest import LOOPBACK
+from tests.integration.http.conftest import LOOPBACK, unasked_store
 from tests.unit.reconciler.app.crowd import Crowd
 
 pytestmark = pytest.mark.integration
@@ -35,7 +34,7 @@ async def _asked(driver: Driver | None) -> Samples:
     metrics.register(
         DriverCollector(lambda: driver.state if driver else None, {"provisioningrecords": cache})
     )
-    api = OperatorAPI(Gate(InMemoryReviewer()), EmptyOperatorStore())
+    api = OperatorAPI(Gate(InMemoryReviewer()), unasked_store())
     app = operator_app.operator_app({}, api, metrics=lambda: generate_latest(metrics))
     try:
         async with (

@@ -10,10 +10,9 @@ from reconciler.adapters.http.listener import listening
 from reconciler.adapters.http.operator_api import OperatorAPI
 from reconciler.adapters.http.operator_app import operator_app
 from reconciler.adapters.http.operator_auth import Gate
-from tests.fakes.operator_store import EmptyOperatorStore
 from tests.fakes.reviewer import InMemoryReviewer
 from tests.integration.http.both import fakes as nodes
-from tests.integration.http.conftest import LOOPBACK, Nodes
+from tests.integration.http.conftest import LOOPBACK, Nodes, unasked_store
 
 pytestmark = pytest.mark.integration
 __all__ = ["nodes"]
@@ -55,7 +54,7 @@ async def test_a_nodes_answer_names_no_program(
     ids=lambda tried: repr(tried[:20]),
 )
 async def test_an_operators_answer_names_no_program(request_: bytes, status: bytes) -> None:
-    app = operator_app({}, OperatorAPI(Gate(InMemoryReviewer()), EmptyOperatorStore()))
+    app = operator_app({}, OperatorAPI(Gate(InMemoryReviewer()), unasked_store()))
     async with listening(app, LOOPBACK, tls=None) as url:
         answered, headers = await _headers(url, request_)
 

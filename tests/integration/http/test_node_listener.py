@@ -27,7 +27,8 @@ from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.domain.broker import ids
 from reconciler.ports.identity import NodeCredential, StoreUnavailableError
-from tests.contract.worlds import Unlimited, memory_world, unknown_token
+from tests.contract.worlds import memory_world, unknown_token
+from tests.fakes.budget import unlimited
 from tests.fakes.enrolment import InMemoryEnrolmentStore
 from tests.integration.http.both import fakes as nodes
 from tests.integration.http.conftest import LOOPBACK, Nodes, wire
@@ -165,7 +166,7 @@ async def _nodes(*, per_second: float) -> AsyncIterator[tuple[Nodes, _Counting]]
     store = _Counting(world.enrolment_store.store)
     world = replace(world, enrolment_store=store)
     budget = TokenBuckets(per_second=per_second, monotonic=lambda: 0.0)
-    app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=budget)
+    app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=budget)
     async with listening(app, LOOPBACK, tls=None) as url, aiohttp.ClientSession() as session:
         yield Nodes(world=world, url=url, session=session), store
 
@@ -234,8 +235,8 @@ class TestLimits:
         )
         app = node_app(
             Enrolment(ports, on_registered=world.registered.append),
-            address_budget=Unlimited(),
-            bearer_budget=Unlimited(),
+            address_budget=unlimited(),
+            bearer_budget=unlimited(),
         )
         ours = await world.resource("a")
         token = await world.token(ours)

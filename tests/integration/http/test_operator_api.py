@@ -34,9 +34,8 @@ from reconciler.main import cli
 from reconciler.ports.identity import Budget, Registered
 from reconciler.ports.operator import OperatorStore
 from tests.contract.worlds import World, postgres_world
-from tests.fakes.operator_store import EmptyOperatorStore
 from tests.fakes.reviewer import InMemoryReviewer
-from tests.integration.http.conftest import LOOPBACK, Answer
+from tests.integration.http.conftest import LOOPBACK, Answer, unasked_store
 from tests.integration.http.test_register import assert_problem
 from tests.unit.reconciler import samples
 
@@ -139,7 +138,7 @@ async def operators(dsn: str) -> AsyncIterator[Operators]:
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     reviewer = _reviewer()
-    async with _listening(reviewer, EmptyOperatorStore()) as (url, session):
+    async with _listening(reviewer, unasked_store()) as (url, session):
         yield Client(reviewer=reviewer, url=url, session=session)
 
 
@@ -305,11 +304,13 @@ async def test_a_name_that_cannot_be_stored_is_audited_escaped(
     assert actor == stored
 
 
-async def test_a_budget_of_which_nobody_spent_yet_is_the_one_that_counts() -> None:
+async def test_a_budget_of_which_nobody_spent_yet_is_the_one_that_counts(dsn: str) -> None:
     reviewer, budget = _reviewer(), TokenBuckets(per_second=1, monotonic=lambda: 0.0)
-    async with _listening(reviewer, EmptyOperatorStore(), budget) as (url, session):
+    pool = await open_pool(dsn, size_max=1)
+    async with _listening(reviewer, PostgresOperatorStore(pool), budget) as (url, session):
         client = Client(reviewer=reviewer, url=url, session=session)
         statuses = [(await client.ask("GET", TOKENS)).status for _ in range(3)]
+    await pool.close()
 
     assert statuses == [200, 429, 429]
 

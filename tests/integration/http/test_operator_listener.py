@@ -12,9 +12,8 @@ from reconciler.adapters.http.listener import listening
 from reconciler.adapters.http.operator_api import OperatorAPI
 from reconciler.adapters.http.operator_app import Probe
 from reconciler.adapters.http.operator_auth import Gate
-from tests.fakes.operator_store import EmptyOperatorStore
 from tests.fakes.reviewer import InMemoryReviewer
-from tests.integration.http.conftest import LOOPBACK
+from tests.integration.http.conftest import LOOPBACK, unasked_store
 
 pytestmark = pytest.mark.integration
 
@@ -33,7 +32,7 @@ async def _hangs() -> None:
 
 
 async def _ask(probes: dict[str, Probe], path: str) -> tuple[int, str]:
-    api = OperatorAPI(Gate(InMemoryReviewer()), EmptyOperatorStore())
+    api = OperatorAPI(Gate(InMemoryReviewer()), unasked_store())
     app = operator_app.operator_app(probes, api)
     async with (
         listening(app, LOOPBACK, tls=None) as url,

@@ -28,7 +28,8 @@ from reconciler.adapters.http.listener import TLSFiles, listening
 from reconciler.adapters.http.node_app import node_app
 from reconciler.adapters.process_limits import make_room_for_files
 from reconciler.domain.broker import ids
-from tests.contract.worlds import Unlimited, World, memory_world
+from tests.contract.worlds import World, memory_world
+from tests.fakes.budget import unlimited
 from tests.integration.http.conftest import LOOPBACK
 from tests.unit.reconciler import samples
 
@@ -54,7 +55,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 @asynccontextmanager
 async def _nodes(*, tls: TLSFiles | None = None) -> AsyncIterator[tuple[World, int]]:
     world = await memory_world()
-    app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+    app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
     async with listening(app, LOOPBACK, tls=tls) as url:
         yield world, int(url.rpartition(":")[2])
 

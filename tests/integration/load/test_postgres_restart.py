@@ -14,7 +14,8 @@ from dev import registrations
 from reconciler.adapters.http.listener import Address, listening
 from reconciler.adapters.http.node_app import node_app
 from reconciler.adapters.postgres import migrate
-from tests.contract.worlds import Unlimited, postgres_world
+from tests.contract.worlds import postgres_world
+from tests.fakes.budget import unlimited
 from tests.integration.load.agents import Agents, Reply, until
 from tests.integration.load.ledger import assert_one_node_each, outage, own_server
 from tests.simulation.evidence import made
@@ -54,7 +55,7 @@ async def test_a_restart_of_postgres_in_mid_load_costs_no_token_no_node_and_no_e
         await migrate.migrate(dsn)
         machines = await registrations.seed(dsn, count=TOKENS, projects=PROJECTS)
         async with postgres_world(dsn) as world:
-            app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+            app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
             async with (
                 listening(app, Address(host="127.0.0.1", port=0), tls=None) as url,
                 aiohttp.ClientSession(url) as session,

@@ -19,7 +19,8 @@ from dev import registrations
 from dev.registrations import Machine
 from reconciler.adapters.http.listener import Address, listening
 from reconciler.adapters.http.node_app import node_app
-from tests.contract.worlds import Unlimited, postgres_world
+from tests.contract.worlds import postgres_world
+from tests.fakes.budget import unlimited
 from tests.fakes.databases import migrated_database
 from tests.integration.load.agents import LONG
 
@@ -90,7 +91,7 @@ async def test_three_identical_registrations_at_once_are_one_node_and_any_answer
         machines = await registrations.seed(dsn, count=IDENTICAL, projects=1)
         bodies = [machine.body() for machine in machines]
         async with postgres_world(dsn) as world:
-            app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+            app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
             async with (
                 listening(app, Address(host="127.0.0.1", port=0), tls=None) as url,
                 aiohttp.ClientSession(url, headers={"Content-Type": "application/json"}) as session,
@@ -134,7 +135,7 @@ async def test_every_token_has_one_winner_and_one_audited_loser() -> None:
         projects = TOKENS // PROJECT_TOKENS
         machines = await registrations.seed(dsn, count=TOKENS, projects=projects)
         async with postgres_world(dsn) as world:
-            app = node_app(world.enrolment, address_budget=Unlimited(), bearer_budget=Unlimited())
+            app = node_app(world.enrolment, address_budget=unlimited(), bearer_budget=unlimited())
             async with (
                 listening(app, Address(host="127.0.0.1", port=0), tls=None) as url,
                 aiohttp.ClientSession(url, headers={"Content-Type": "application/json"}) as session,

@@ -12,6 +12,7 @@ import pytest
 
 from function.contract.strategy import BootstrapState
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
+from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.app.enrolment import ATTEMPTS, Enrolment, EnrolmentPorts
 from reconciler.domain.broker import ids
@@ -56,18 +57,6 @@ class FlakyStore(InMemoryEnrolmentStore):
         if self.audit_gone:
             raise StoreUnavailableError
         await super().record_denial(denial)
-
-
-class Counter:
-    """A budget that counts, and is empty after so many."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.asked: list[str] = []
-
-    def take(self, key: str) -> int | None:
-        self.asked.append(key)
-        return None if len(self.asked) <= self.size else 7
 
 
 def _request(given: RegistrationBody) -> RegistrationRequest:
@@ -139,7 +128,7 @@ async def test_a_project_spends_its_own_budget_with_tokens_that_are_good_alone(
     old, resource = await world.resource("old"), await world.resource()
     dead, token = await world.token(old), await world.token(resource)
     await world.issuer.revoke(old.id)
-    budget = Counter(size=1)
+    budget = TokenBuckets(per_second=1 / 7, monotonic=lambda: 0.0)
     enrolment = Enrolment(
         EnrolmentPorts(
             store=world.enrolment_store,
@@ -167,7 +156,8 @@ async def test_a_project_spends_its_own_budget_with_tokens_that_are_good_alone(
     assert isinstance(registered, Registered)
     assert isinstance(limited, Denial)
     assert (limited.status, limited.retry_after_s) == (429, 7)
-    assert budget.asked == [str(resource.project_id)] * 2
+    assert budget.take(str(resource.project_id)) == 7
+    assert len(budget) == 1
 
 
 class LockedStore(InMemoryEnrolmentStore):
