@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.catalog import CloudCredentialSpec
 from function.contract.record import Enrolment as EnrolmentKnobs
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
@@ -29,60 +29,51 @@ from reconciler.app.broker_tick import Knobs, TickPorts
 from reconciler.app.enrolment import Enrolment, EnrolmentPorts
 from reconciler.app.teardown import Teardown, TeardownPorts
 from reconciler.app.telling_tick import TellingTick
-from reconciler.domain.broker import ids
 from reconciler.ports.catalog import ProjectView
 from reconciler.ports.common import Clock
 from tests.fakes.budget import unlimited
+from tests.fakes.catalog import InMemoryCatalog
 from tests.faults.ground import Ground
 from tests.faults.wire import Repeating, Wire, WiredClient, WiredPool
 from tests.unit.reconciler import samples
 
 
-class Catalogue:
-    """The sample catalogue, for one Project; it may forget all but the Project.
-
-    Attributes:
-        vault: Where the credential is.
-        borrowers: The Projects that may use it.
-    """
+class Catalogue(InMemoryCatalog):
+    """The sample catalogue, for one Project; it may forget all but the Project."""
 
     def __init__(self, view: ProjectView, *, kind: str = samples.BLUEPRINT.xr.kind) -> None:
-        self.view = view
-        xr = samples.BLUEPRINT.xr.model_copy(update={"kind": kind})
-        self._blueprint = samples.BLUEPRINT.model_copy(update={"xr": xr})
-        self.vault = "acme/demo"
-        self.borrowers = [view.name]
-        self._known = True
+        super().__init__()
+        self._xr = samples.BLUEPRINT.xr.model_copy(update={"kind": kind})
+        self._borrower = view.name
+        self.place(view)
+        self.remember()
+
+    def place(self, view: ProjectView) -> None:
+        """Place the Project, or place it anew."""
+        self.projects[view.id] = view
 
     def forget(self) -> None:
         """Lose blueprint, credential and cloud, as a commit in Git does."""
-        self._known = False
+        for lost in (self.blueprints, self.credentials, self.clouds):
+            lost.clear()
 
     def remember(self) -> None:
         """Have them again."""
-        self._known = True
+        blueprint = samples.BLUEPRINT.model_copy(update={"xr": self._xr})
+        self.blueprints[samples.BLUEPRINT_NAME] = blueprint
+        self.clouds[samples.CLOUD_NAME] = samples.CLOUD
+        self.lend()
 
-    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
-        """Return the blueprint, whichever is asked for."""
-        return self._blueprint if self._known else None
-
-    def credential(self, name: str) -> CloudCredentialSpec | None:
-        """Return the credential, whichever is asked for."""
+    def lend(self, *, vault: str = "acme/demo", nobody: bool = False) -> None:
+        """Lend the credential at this place of the vault to the Project, or to nobody."""
         spec = {
-            "cloudRef": {"name": "demo"},
-            "vault": {"mount": "kv", "path": self.vault},
-            "projects": self.borrowers,
+            "cloudRef": {"name": samples.CLOUD_NAME},
+            "vault": {"mount": "kv", "path": vault},
+            "projects": [] if nobody else [self._borrower],
             "secretStoreRef": {"name": "vault"},
         }
-        return CloudCredentialSpec.model_validate(spec) if self._known else None
-
-    def cloud(self, name: str) -> CloudSpec | None:
-        """Return the cloud, whichever is asked for."""
-        return samples.CLOUD if self._known else None
-
-    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
-        """Return the Project."""
-        return self.view if project_id == self.view.id else None
+        credential = CloudCredentialSpec.model_validate(spec)
+        self.credentials[samples.CREDENTIAL_NAME] = credential
 
 
 class Process:

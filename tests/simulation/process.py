@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
+from function.contract.catalog import BlueprintVersionSpec
 from function.contract.record import Enrolment as EnrolmentKnobs
 from function.contract.tenancy import DomainSpec
 from reconciler.app.broker_service import Service, ServicePorts
@@ -21,7 +22,9 @@ from reconciler.app.local_view import LocalView
 from reconciler.app.project_tick import ProjectTick
 from reconciler.app.steadiness import Steadiness
 from reconciler.app.teardown import Teardown, TeardownPorts
+from reconciler.domain.broker import ids
 from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.ports.catalog import ProjectView
 from reconciler.ports.identity import StoreUnavailableError
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.hold_ledger import InMemoryHoldLedger
@@ -34,7 +37,7 @@ from tests.simulation.cluster import Raw
 from tests.simulation.ground import Ground, LoopClock
 from tests.simulation.schedule import Kind
 from tests.unit.reconciler import samples
-from tests.unit.reconciler.app.world import EFFECTS, StaticCatalog
+from tests.unit.reconciler.app.world import EFFECTS, SampleCatalog
 
 SWEEP_S: Final = 60.0
 LEASE_S: Final = 8.0
@@ -330,18 +333,18 @@ class _Port:
         return call
 
 
-class _Catalog(StaticCatalog):
+class _Catalog(SampleCatalog):
     """The sample catalogue, as far as it is there now."""
 
     def __init__(self, ground: Ground) -> None:
         super().__init__()
         self._ground = ground
 
-    def blueprint(self, name: str) -> Any:
+    def blueprint(self, name: str) -> BlueprintVersionSpec | None:
         return None if self._ground.active(Kind.BLUEPRINT_GONE) else super().blueprint(name)
 
-    def project(self, project_id: Any) -> Any:
-        self.ready = self._ground.active(Kind.NAMESPACE_NOT_READY) is None
+    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
+        self.place(ready=self._ground.active(Kind.NAMESPACE_NOT_READY) is None)
         return super().project(project_id)
 
 

@@ -90,6 +90,6 @@ async def test_f58_a_namespace_that_is_not_ready_is_waited_for_by_name(
 
 
 def _place(life: Life, *, ready: bool) -> None:
-    life.catalogue.view = replace(life.view, namespace_ready=ready)
+    life.catalogue.place(replace(life.view, namespace_ready=ready))
     life.forget()
     made(Kind.NAMESPACE_NOT_READY)

@@ -25,13 +25,13 @@ async def rotate(life: Life) -> None:
 
 async def move(life: Life) -> None:
     """Take the credential from another place of the vault."""
-    life.catalogue.vault = "acme/demo-2"
+    life.catalogue.lend(vault="acme/demo-2")
     life.forget()
 
 
 async def withdraw(life: Life) -> None:
     """Lend it to the Project no more."""
-    life.catalogue.borrowers = []
+    life.catalogue.lend(nobody=True)
     life.forget()
 
 

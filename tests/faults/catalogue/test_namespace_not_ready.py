@@ -30,7 +30,7 @@ NODES = "SELECT deregistered_at IS NULL FROM plexsphere.nodes WHERE project_id =
 
 def place(life: Life, *, ready: bool) -> None:
     """Say whether the Project's namespace is Ready."""
-    life.catalogue.view = replace(life.view, namespace_ready=ready)
+    life.catalogue.place(replace(life.view, namespace_ready=ready))
     life.forget()
 
 

@@ -17,11 +17,11 @@ from tests.contract.worlds import World, postgres_world
 from tests.e2e.deploy import external_secrets
 from tests.fakes.databases import migrated_database
 from tests.unit.reconciler import samples
-from tests.unit.reconciler.app.world import StaticCatalog
+from tests.unit.reconciler.app.world import SampleCatalog
 
 pytestmark = pytest.mark.integration
 
-CREDENTIAL = "demo-main"
+CREDENTIAL = samples.CREDENTIAL_NAME
 STORED = samples.CREDENTIAL.model_copy(update={"secret_store_ref": SecretStoreRef(name="openbao")})
 MOVED = STORED.model_copy(update={"vault": VaultPath(mount="kv", path="acme/moved")})
 OLD = names.cloud_credentials_secret_name(mount="kv", path="acme/demo")
@@ -35,7 +35,8 @@ class Place:
     def __init__(self, real: RealWorld, store: World) -> None:
         self.real = real
         self.store = store
-        self.catalog = StaticCatalog(credential_spec=STORED)
+        self.catalog = SampleCatalog()
+        self.catalog.credentials[CREDENTIAL] = STORED
         self.hold = CredentialHold(store.repository, store.holds, real.cluster, self.catalog)
         self.config = provider_config(real.namespace, credential=CREDENTIAL)
         self.config["spec"] = {"credentials": {"secretRef": {"name": OLD}}}
@@ -83,7 +84,7 @@ async def place(real: RealWorld) -> AsyncIterator[Place]:
 
 
 async def test_it_is_settled_without_the_catalogue_and_only_once(place: Place) -> None:
-    place.catalog.credential_spec = None
+    place.catalog.credentials[CREDENTIAL] = None
 
     await place.sweep()
 
@@ -96,7 +97,7 @@ async def test_it_is_settled_without_the_catalogue_and_only_once(place: Place) -
 
 async def test_a_moved_credential_is_let_go_at_both_places(place: Place) -> None:
     await place.use()
-    place.catalog.credential_spec = MOVED
+    place.catalog.credentials[CREDENTIAL] = MOVED
     await place.hold.settle(place.real.namespace, CREDENTIAL)
     assert place.real.credential_holds(OLD) == place.real.credential_holds(NEW) == BOTH
     (user,) = await place.store.repository.list_in_namespace(place.real.namespace)
@@ -116,7 +117,7 @@ async def test_a_process_that_died_after_the_provider_config_is_made_good(place:
         namespace=metadata["namespace"],
         name=metadata["name"],
     )
-    place.catalog.credential_spec = None
+    place.catalog.credentials[CREDENTIAL] = None
 
     await place.sweep()
 
@@ -136,9 +137,9 @@ async def test_what_is_used_stays_at_the_old_place_when_its_credential_moves_and
     place: Place,
 ) -> None:
     await place.use()
-    place.catalog.credential_spec = MOVED
+    place.catalog.credentials[CREDENTIAL] = MOVED
     await place.hold.settle(place.real.namespace, CREDENTIAL)
-    place.catalog.credential_spec = None
+    place.catalog.credentials[CREDENTIAL] = None
     # As External Secrets makes a Secret anew: without the hold.
     await place.real.cluster.hold_credentials(place.real.namespace, OLD, held=False)
 
@@ -152,7 +153,7 @@ async def test_what_is_used_stays_at_the_old_place_when_its_credential_moves_and
 
 async def test_what_is_in_use_stays(place: Place) -> None:
     await place.use()
-    place.catalog.credential_spec = None
+    place.catalog.credentials[CREDENTIAL] = None
 
     await place.sweep()
     await place.hold.settle(place.real.namespace, CREDENTIAL)

@@ -33,7 +33,7 @@ from tests.contract.worlds import World, postgres_world
 from tests.fakes.databases import migrated_database
 from tests.fakes.management_cluster import InMemoryManagementCluster
 from tests.unit.reconciler import samples
-from tests.unit.reconciler.app.world import GONE, StaticCatalog
+from tests.unit.reconciler.app.world import GONE, SampleCatalog
 
 Where = tuple[str, str]
 
@@ -91,7 +91,7 @@ class Rig:
         self.projects = {("", "shop"): _project()}
         shared: dict[str, Any] = {
             "repository": store.repository,
-            "catalog": StaticCatalog(),
+            "catalog": SampleCatalog(),
             "cluster": self.cluster,
             "clock": SystemClock(),
         }

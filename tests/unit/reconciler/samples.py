@@ -19,6 +19,7 @@ PROJECT = ids.ProjectID(UUID("0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"))
 NAMESPACE = names.project_namespace(PROJECT)
 ID = ids.ProvisionedResourceID(UUID("0197b1a2-0000-7000-8000-000000000001"))
 CLUSTER = ids.management_cluster_id("local")
+BLUEPRINT_NAME, CREDENTIAL_NAME, CLOUD_NAME = "generic-vm-v1alpha1", "demo-main", "demo"
 
 XR = {
     "apiVersion": names.API_VERSION,
@@ -31,11 +32,11 @@ DECLARATION = Declaration.model_validate(
     {
         "xr": XR,
         "resource": "substrate",
-        "blueprint": {"name": "generic-vm-v1alpha1", "version": "v1alpha1"},
+        "blueprint": {"name": BLUEPRINT_NAME, "version": "v1alpha1"},
         "injectionStrategy": "cloud-init-user-data",
         "meshRole": "node",
         "provider": "generic",
-        "cloudCredential": "demo-main",
+        "cloudCredential": CREDENTIAL_NAME,
         "parameters": {"region": "nbg1", "diskSizeGb": 40},
         "labels": {"team": "checkout"},
     }
@@ -57,7 +58,7 @@ BLUEPRINT = BlueprintVersionSpec.model_validate(
 )
 CREDENTIAL = CloudCredentialSpec.model_validate(
     {
-        "cloudRef": {"name": "demo"},
+        "cloudRef": {"name": CLOUD_NAME},
         "vault": {"mount": "kv", "path": "acme/demo"},
         "projects": ["shop"],
     }
@@ -89,8 +90,8 @@ def resource(**changes: Any) -> ProvisionedResource:
         "id": ID,
         "resource_id": ids.resource_id(PROJECT, xr="g/k/web-1", resource="substrate"),
         "project_id": PROJECT,
-        "blueprint_version_id": ids.blueprint_version_id("generic-vm-v1alpha1"),
-        "cloud_credential_id": ids.cloud_credential_id("demo-main"),
+        "blueprint_version_id": ids.blueprint_version_id(BLUEPRINT_NAME),
+        "cloud_credential_id": ids.cloud_credential_id(CREDENTIAL_NAME),
         "management_cluster_id": CLUSTER,
         "phase": Phase.PENDING,
         "xr_name": names.xr_name(ID),

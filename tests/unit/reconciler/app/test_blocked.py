@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.app.blocked import AGAIN_S
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
-from tests.unit.reconciler.app.world import StaticCatalog, World
+from tests.unit.reconciler.app.world import SampleCatalog, World
 
 
 async def _restored_without(gone: str) -> World:
@@ -13,19 +13,19 @@ async def _restored_without(gone: str) -> World:
     before = World()
     await before.until_ready()
     raw = {key: value for key, value in before.raw.items() if key != "status"}
-    catalog = StaticCatalog()
-    setattr(catalog, gone, None)
+    catalog = SampleCatalog()
+    getattr(catalog, gone).clear()
     return World(store=before.store, cluster=before.cluster, raw=raw, catalog=catalog)
 
 
 async def test_it_names_its_provider_config_soon_after_the_catalogue_is_whole() -> None:
-    for gone in ("blueprint_spec", "credential_spec", "cloud_spec"):
+    for gone in ("blueprints", "credentials", "clouds"):
         world = await _restored_without(gone)
         await world.tick_until_quiet()
         assert "providerConfigRef" not in world.status
 
         again = await world.tick()
-        setattr(world.catalog, gone, getattr(StaticCatalog(), gone))
+        setattr(world.catalog, gone, getattr(SampleCatalog(), gone))
         settled = await world.tick()
 
         assert again == AGAIN_S, gone
@@ -36,7 +36,7 @@ async def test_it_names_its_provider_config_soon_after_the_catalogue_is_whole() 
 async def test_one_that_names_its_provider_config_rests_while_the_catalogue_is_away() -> None:
     world = World()
     await world.until_ready()
-    world.catalog.blueprint_spec = None
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = None
 
     assert await world.tick() != AGAIN_S
 

@@ -28,7 +28,7 @@ def _world(*, stored: bool = False) -> World:
     world = World()
     world.cluster.credentials.add((samples.NAMESPACE, SECRET))
     if stored:
-        world.catalog.credential_spec = STORED
+        world.catalog.credentials[samples.CREDENTIAL_NAME] = STORED
     return world
 
 
@@ -105,7 +105,7 @@ async def test_it_stays_held_while_a_sibling_uses_it() -> None:
 async def test_it_is_let_go_when_the_catalogue_lost_the_credential() -> None:
     world = _world()
     await world.until_ready()
-    world.catalog.credential_spec = None
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = None
 
     world.delete(xr=GONE)
     await world.tick_until_quiet()
@@ -171,7 +171,7 @@ async def test_an_external_secret_is_rendered_where_a_store_is_named() -> None:
 @pytest.mark.parametrize("present", [False, True], ids=["absent", "by-hand"])
 async def test_without_external_secrets_the_record_says_what_is_missing(present: bool) -> None:
     world = World()
-    world.catalog.credential_spec = STORED
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = STORED
     served = {("generic.crossplane.io/v1", "ProviderConfig"): True}
     substrate = (samples.SUBSTRATE.api_version, samples.SUBSTRATE.kind)
     xr = (samples.XR["apiVersion"], samples.XR["kind"])
@@ -218,6 +218,7 @@ async def test_of_a_node_that_comes_while_another_goes_neither_loses_its_hold(
 
 async def test_two_credentials_of_one_secret_hold_it_together() -> None:
     world = _world()
+    world.catalog.credentials["demo-twin"] = samples.CREDENTIAL
     await world.until_ready()
     ports: Any = world.tick_._ports
     accepted = samples.DECLARATION.model_copy(update={"cloud_credential": "demo-twin"})

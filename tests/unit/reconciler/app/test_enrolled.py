@@ -211,7 +211,7 @@ class TestDrain:
 
     async def test_one_that_was_never_accepted_lets_the_function_go_on(self) -> None:
         world = _world()
-        world.catalog.placed = False
+        world.catalog.projects.clear()
         await world.tick()
         world.raw["spec"]["drain"] = True
 

@@ -32,7 +32,7 @@ def _enrolled() -> World:
 
 
 def _stored(world: World) -> World:
-    world.catalog.credential_spec = STORED
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = STORED
     return world
 
 

@@ -30,7 +30,7 @@ EFFECTS_MAX = 34
 async def _ready() -> World:
     world = World(fuse=Fuse())
     world.cluster.credentials |= {(samples.NAMESPACE, OLD), (samples.NAMESPACE, NEW)}
-    world.catalog.credential_spec = STORED
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = STORED
     await world.until_ready()
     return world
 
@@ -68,7 +68,7 @@ def _leftovers(world: World) -> tuple[Any, ...]:
 @pytest.mark.parametrize("spec", [None, MOVED, STORED], ids=["removed", "moved", "kept"])
 async def test_a_crash_after_any_effect_leaves_nothing_held(spec: Any, after: int) -> None:
     world = await _ready()
-    world.catalog.credential_spec = spec
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = spec
     world.fuse.burnt, world.fuse.after = 0, after
 
     world.delete(xr=GONE)
@@ -128,7 +128,7 @@ async def test_a_namespace_is_let_go_after_what_is_held_there_for_a_credential()
 
 async def test_the_crash_cases_cover_every_effect() -> None:
     world = await _ready()
-    world.catalog.credential_spec = MOVED
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = MOVED
     world.fuse.burnt = 0
 
     world.delete(xr=GONE)
@@ -140,7 +140,7 @@ async def test_the_crash_cases_cover_every_effect() -> None:
 
 async def test_what_a_moved_credential_leaves_behind_stays_held_for_its_nodes() -> None:
     world = await _ready()
-    world.catalog.credential_spec = MOVED
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = MOVED
 
     await _sweep(world, vanished=False)
 
@@ -151,7 +151,7 @@ async def test_what_a_moved_credential_leaves_behind_stays_held_for_its_nodes() 
 @pytest.mark.parametrize("spec", [None, MOVED], ids=["removed", "moved"])
 async def test_a_hold_that_somebody_lost_comes_back_without_the_catalogue(spec: Any) -> None:
     world = await _ready()
-    world.catalog.credential_spec = spec
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = spec
     world.cluster.held.clear()
 
     await _sweep(world, vanished=False)
@@ -161,7 +161,7 @@ async def test_a_hold_that_somebody_lost_comes_back_without_the_catalogue(spec: 
 
 async def test_a_sweep_of_what_is_settled_writes_nothing() -> None:
     world = await _ready()
-    world.catalog.credential_spec = None
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = None
     world.delete(xr=GONE)
     await world.tick_until_quiet()
     await _sweep(world)
@@ -188,7 +188,7 @@ async def test_a_node_in_use_keeps_what_it_needs() -> None:
 async def test_a_hold_is_remembered_before_it_is_put() -> None:
     world = await _ready()
     world = World(fuse=Fuse(after=1), store=world.store, cluster=world.cluster)
-    world.catalog.credential_spec = STORED
+    world.catalog.credentials[samples.CREDENTIAL_NAME] = STORED
     world.store.holds.clear()
     world.cluster.held.clear()
     world.cluster.provider_configs.clear()

@@ -127,7 +127,10 @@ def _there(world: World) -> object:
 
 
 def _close(world: World, *, placed: bool) -> None:
-    world.catalog.placed, world.catalog.ready = placed, False
+    if placed:
+        world.catalog.place(ready=False)
+    else:
+        world.catalog.projects.clear()
 
 
 @pytest.mark.parametrize("placed", [True, False], ids=["not-ready", "not-placed"])
@@ -159,7 +162,7 @@ async def test_an_opened_gate_lets_go_on_what_waited(make: Make) -> None:
     _close(world, placed=True)
     await world.tick()
 
-    world.catalog.ready = True
+    world.catalog.place()
     for _ in range(TICKS):
         await world.tick()
 

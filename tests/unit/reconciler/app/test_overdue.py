@@ -164,7 +164,7 @@ async def test_the_stores_clock_decides_and_not_the_processs_own() -> None:
 
 async def test_a_blueprint_may_give_another_time() -> None:
     world = await _provisioning(SERVER)
-    world.catalog.blueprint_spec = samples.BLUEPRINT.model_copy(
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = samples.BLUEPRINT.model_copy(
         update={"provisioning_timeout": "2h"}
     )
     world.store.clock.advance(LIMIT * 3)
@@ -196,7 +196,7 @@ async def test_a_substrate_that_is_never_composed_tells_what_its_xr_says() -> No
 async def test_a_standalone_substrate_has_the_same_time() -> None:
     world = World()
     world.raw["spec"]["declaration"]["meshRole"] = MeshRole.STANDALONE.value
-    world.catalog.blueprint_spec = samples.BLUEPRINT.model_copy(
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = samples.BLUEPRINT.model_copy(
         update={"mesh_role": MeshRole.STANDALONE}
     )
     await world.tick()
@@ -222,7 +222,7 @@ async def test_what_has_a_name_already_keeps_it() -> None:
 
 async def test_a_token_that_ended_names_the_cause_and_not_itself() -> None:
     world = await _provisioning(SERVER)
-    world.catalog.blueprint_spec = samples.BLUEPRINT.model_copy(
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = samples.BLUEPRINT.model_copy(
         update={"provisioning_timeout": "24h"}
     )
     _says(world, SERVER, Synced=REFUSED)

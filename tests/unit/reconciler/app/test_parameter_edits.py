@@ -35,7 +35,7 @@ async def _refusal(world: World) -> tuple[str, str] | None:
 async def test_another_default_of_an_older_function_reaches_no_live_machine() -> None:
     world = World()
     await world.until_ready()
-    world.catalog.blueprint_spec = _blueprint(default=400)
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = _blueprint(default=400)
     _declare(world, diskSizeGb=400)
 
     refusal = await _refusal(world)
@@ -50,7 +50,7 @@ async def test_another_default_of_an_older_function_reaches_no_live_machine() ->
 async def test_other_edits_pass_although_the_blueprint_is_another_by_now() -> None:
     world = World()
     await world.until_ready()
-    world.catalog.blueprint_spec = _blueprint(default=400, minimum=300)
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = _blueprint(default=400, minimum=300)
     world.raw["spec"]["declaration"]["labels"] = {"team": "desk"}
 
     assert await _refusal(world) is None
@@ -61,7 +61,7 @@ async def test_other_edits_pass_although_the_blueprint_is_another_by_now() -> No
 async def test_a_mutable_parameter_changes_on_a_live_machine_within_its_limits() -> None:
     world = World()
     await world.until_ready()
-    world.catalog.blueprint_spec = _blueprint(mutable=True, maximum=500)
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = _blueprint(mutable=True, maximum=500)
     _declare(world, diskSizeGb=501)
     refusal = await _refusal(world)
     assert refusal is not None

@@ -51,8 +51,9 @@ async def test_an_edited_endpoint_reaches_the_provider_config_of_nodes_at_rest()
     world = World()
     await world.until_ready()
     (key,) = world.cluster.provider_configs
-    cloud = world.catalog.cloud_spec
-    world.catalog.cloud_spec = cloud.model_copy(update={"endpoint": {"url": "https://new.test"}})
+    world.catalog.clouds[samples.CLOUD_NAME] = samples.CLOUD.model_copy(
+        update={"endpoint": {"url": "https://new.test"}}
+    )
 
     await _sweep(world)
 

@@ -25,7 +25,7 @@ KINDS = {
 
 def _world() -> World:
     world = World()
-    world.catalog.blueprint_spec = REAL
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = REAL
     world.cluster.kinds = dict(KINDS)
     return world
 

@@ -459,7 +459,7 @@ async def test_what_was_there_before_its_record_is_not_recreated() -> None:
 async def test_a_standalone_machine_is_not_recreated() -> None:
     world = make_world(policy="Recreate")
     world.raw["spec"]["declaration"]["meshRole"] = "standalone"
-    world.catalog.blueprint_spec = world.catalog.blueprint_spec.model_copy(
+    world.catalog.blueprints[samples.BLUEPRINT_NAME] = samples.BLUEPRINT.model_copy(
         update={"mesh_role": MeshRole.STANDALONE}
     )
     await world.tick()

@@ -173,7 +173,7 @@ async def test_the_last_one_releases_provider_config_and_namespace() -> None:
 
 async def test_a_record_that_was_never_accepted_goes_at_once() -> None:
     world = World()
-    world.catalog.placed = False
+    world.catalog.projects.clear()
     await world.tick()
 
     world.delete(xr=GONE)

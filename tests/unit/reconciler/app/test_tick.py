@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -11,7 +11,7 @@ from function.contract import names
 from function.contract.conditions import ConditionType, find, is_true
 from function.contract.record import RecordStatus
 from function.contract.strategy import BootstrapState, Phase, SubstrateState
-from tests.unit.reconciler.app.world import Fuse, World
+from tests.unit.reconciler.app.world import Fuse, SampleCatalog, World
 
 
 async def test_an_accepted_record_publishes_what_the_function_composes_from() -> None:
@@ -130,17 +130,18 @@ async def test_a_paused_record_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"placed": False}, "ProjectNotFound"),
-        ({"ready": False}, "NamespaceNotReady"),
-        ({"blueprint_spec": None}, "BlueprintNotFound"),
-        ({"credential_spec": None}, "CredentialNotFound"),
-        ({"cloud_spec": None}, "CloudNotFound"),
+        (lambda catalog: catalog.projects.clear(), "ProjectNotFound"),
+        (lambda catalog: catalog.place(ready=False), "NamespaceNotReady"),
+        (lambda catalog: catalog.blueprints.clear(), "BlueprintNotFound"),
+        (lambda catalog: catalog.credentials.clear(), "CredentialNotFound"),
+        (lambda catalog: catalog.clouds.clear(), "CloudNotFound"),
     ],
 )
-async def test_what_is_missing_is_waited_for_by_name(change: dict[str, Any], reason: str) -> None:
+async def test_what_is_missing_is_waited_for_by_name(
+    change: Callable[[SampleCatalog], None], reason: str
+) -> None:
     world = World()
-    for name, value in change.items():
-        setattr(world.catalog, name, value)
+    change(world.catalog)
 
     again = await world.tick()
 
@@ -371,7 +372,7 @@ async def test_a_restored_record_is_remembered_even_when_it_is_refused() -> None
     world = World()
     await world.until_ready()
     world.raw["metadata"]["uid"] = "record-restored"
-    world.catalog.ready = False
+    world.catalog.place(ready=False)
 
     await world.tick()
 

@@ -23,6 +23,7 @@ from reconciler.domain.broker.release import XRFacts
 from reconciler.domain.broker.resource import ProvisionedResource
 from reconciler.ports.catalog import ProjectView
 from tests.fakes.broker_repository import InMemoryBrokerRepository
+from tests.fakes.catalog import InMemoryCatalog
 from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import InMemoryNodeDeregistrar, InMemoryTokenIssuer
 from tests.fakes.management_cluster import InMemoryManagementCluster
@@ -86,30 +87,21 @@ class Mortal:
         return call
 
 
-@dataclass
-class StaticCatalog:
-    """The sample catalogue; fields may be taken away."""
+class SampleCatalog(InMemoryCatalog):
+    """The samples' catalogue."""
 
-    blueprint_spec: Any = samples.BLUEPRINT
-    credential_spec: Any = samples.CREDENTIAL
-    cloud_spec: Any = samples.CLOUD
-    ready: bool = True
-    placed: bool = True
+    def __init__(self) -> None:
+        super().__init__(
+            blueprints={samples.BLUEPRINT_NAME: samples.BLUEPRINT},
+            credentials={samples.CREDENTIAL_NAME: samples.CREDENTIAL},
+            clouds={samples.CLOUD_NAME: samples.CLOUD},
+        )
+        self.place()
 
-    def blueprint(self, name: str) -> Any:
-        return self.blueprint_spec
-
-    def credential(self, name: str) -> Any:
-        return self.credential_spec
-
-    def cloud(self, name: str) -> Any:
-        return self.cloud_spec
-
-    def project(self, project_id: ids.ProjectID) -> ProjectView | None:
-        if not self.placed:
-            return None
-        return ProjectView(
-            id=project_id, name="shop", namespace=samples.NAMESPACE, namespace_ready=self.ready
+    def place(self, *, ready: bool = True) -> None:
+        """Place the Project, or place it anew."""
+        self.projects[samples.PROJECT] = ProjectView(
+            id=samples.PROJECT, name="shop", namespace=samples.NAMESPACE, namespace_ready=ready
         )
 
 
@@ -127,7 +119,7 @@ class World:
     """
 
     fuse: Fuse = field(default_factory=Fuse)
-    catalog: StaticCatalog = field(default_factory=StaticCatalog)
+    catalog: SampleCatalog = field(default_factory=SampleCatalog)
     cluster: InMemoryManagementCluster = field(default_factory=InMemoryManagementCluster)
     store: MemoryStore = field(default_factory=lambda: MemoryStore(clock=FrozenClock(samples.NOW)))
     raw: dict[str, Any] = field(default_factory=samples.record)
