@@ -28,5 +28,10 @@ class ProjectGateway(Protocol):
         ...
 
     async def write_project_status(self, project: dict[str, Any], status: dict[str, Any]) -> None:
-        """Replace a Project's status, with its uid as precondition."""
+        """Replace a Project's status.
+
+        Raises:
+            StaleAggregateError: Somebody wrote to it since it was read, it is gone, or another
+                one has its name.
+        """
         ...

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 from uuid import uuid4
@@ -12,17 +11,13 @@ import pytest
 
 from function.contract import names
 from function.contract.shape import Shape
-from reconciler.adapters.kubernetes.cluster import Cluster, open_client
 from reconciler.domain.broker import ids
 from reconciler.ports.catalog import Catalog, ProjectView
-from tests.contract.cluster_worlds import reconciler_kubeconfig, shared_control_plane
-from tests.e2e.deploy.identity import Answer, Caller
+from tests.contract.published import Published
 from tests.fakes.catalog import InMemoryCatalog
 from tests.unit.reconciler import samples
 
 pytestmark = pytest.mark.contract
-
-Raw = dict[str, Any]
 
 PUBLISHED: Final[dict[str, Shape]] = {
     "BlueprintVersion": samples.BLUEPRINT,
@@ -35,7 +30,6 @@ EDITED: Final[dict[str, Shape]] = {
     "Cloud": samples.CLOUD.model_copy(update={"endpoint": {"url": "https://new.test"}}),
 }
 KINDS = pytest.mark.parametrize("kind", PUBLISHED)
-HEARD_S: Final = 30.0
 
 
 def asked(catalog: Catalog, kind: str, name: str) -> Shape | None:
@@ -95,95 +89,40 @@ class MemoryWorld:
         return kept[kind]
 
 
+@dataclass
 class RealWorld:
-    """The caches of a real API server, as the reconciler's account fills them."""
+    published: Published
 
-    def __init__(self, cluster: Cluster, admin: Caller) -> None:
-        self.catalog = cluster.catalog
-        self._cluster = cluster
-        self._admin = admin
-        self._made: set[str] = set()
+    @property
+    def catalog(self) -> Catalog:
+        return self.published.cluster.catalog
 
     async def publish(self, kind: str, name: str, spec: Shape) -> None:
         written = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-        await self.write(kind, name, written)
-
-    async def write(self, kind: str, name: str, spec: Raw) -> None:
-        """Write an object, and wait until the cache has it."""
-        path = self._path(kind, name)
-        if path in self._made:
-            answer = _ok(self._admin.patch(path, {"spec": spec}))
-        else:
-            head = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}}
-            answer = _ok(self._admin.create(self._path(kind), {**head, "spec": spec}))
-            self._made.add(path)
-        await self._heard(kind, name, answer.body["metadata"]["resourceVersion"])
+        await self.published.write(kind, name, written)
 
     async def withdraw(self, kind: str, name: str) -> None:
-        _ok(self._admin.delete(self._path(kind, name)))
-        self._made.remove(self._path(kind, name))
-        await self._heard(kind, name, None)
+        await self.published.withdraw(kind, name)
 
     async def place(self, view: ProjectView) -> None:
-        if self._path("Project", view.name) not in self._made:
-            await self.write("Project", view.name, {"domainRef": {"name": "acme"}})
+        if not self.published.wrote("Project", view.name):
+            await self.published.write("Project", view.name, {"domainRef": {"name": "acme"}})
         status = {
             "id": str(view.id),
             "namespace": view.namespace,
             "namespacePhase": "Ready" if view.namespace_ready else "Terminating",
         }
-        path = f"{self._path('Project', view.name)}/status"
-        answer = _ok(self._admin.patch(path, {"status": status}))
-        await self._heard("Project", view.name, answer.body["metadata"]["resourceVersion"])
+        await self.published.say("Project", view.name, status)
 
     async def remove(self, view: ProjectView) -> None:
         await self.withdraw("Project", view.name)
-
-    def clear(self) -> None:
-        """Take away what a test left."""
-        for path in self._made:
-            _ok(self._admin.delete(path))
-
-    def _path(self, kind: str, name: str = "") -> str:
-        collection = f"/apis/{names.API_VERSION}/{kind.lower()}s"
-        return f"{collection}/{name}" if name else collection
-
-    async def _heard(self, kind: str, name: str, version: str | None) -> None:
-        cache = self._cluster.caches[f"{kind.lower()}s"]
-        async with asyncio.timeout(HEARD_S):
-            while cache.version(("", name)) != version:  # noqa: ASYNC110 - a cache tells its keys to nobody here
-                await asyncio.sleep(0.01)
-
-
-def _ok(answer: Answer) -> Answer:
-    assert answer.ok, answer.message
-    return answer
-
-
-@pytest.fixture
-async def real(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[RealWorld]:
-    plane = shared_control_plane(request.config, tmp_path_factory)
-    client = await open_client(reconciler_kubeconfig(plane))
-    cluster = Cluster(client, on_change=lambda _kind, _key: None)
-    running = asyncio.create_task(cluster.run())
-    await cluster.wait_synced()
-    world = RealWorld(cluster, Caller(plane.kubeconfig))
-    yield world
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    # On a thread: the watches' connections take leave of the server meanwhile.
-    await asyncio.to_thread(world.clear)
-    await client.close()
 
 
 @pytest.fixture(params=["memory", pytest.param("kubernetes", marks=pytest.mark.integration)])
 def world(request: pytest.FixtureRequest) -> World:
     if request.param == "memory":
         return MemoryWorld()
-    found: RealWorld = request.getfixturevalue("real")
-    return found
+    return RealWorld(request.getfixturevalue("published"))
 
 
 def _name() -> str:
@@ -302,14 +241,14 @@ async def test_one_that_comes_again_under_another_name_is_found_under_it(world: 
 
 @pytest.mark.integration
 async def test_an_object_that_the_schema_admits_and_we_cannot_read_is_absent(
-    real: RealWorld, caplog: pytest.LogCaptureFixture
+    published: Published, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = _name()
     spec = samples.BLUEPRINT.model_dump(mode="json", by_alias=True, exclude_none=True)
     # The schema counts characters, we count bytes.
     spec["constants"] = [{"name": "motd", "value": "é" * 4000}]
 
-    await real.write("BlueprintVersion", name, spec)
+    await published.write("BlueprintVersion", name, spec)
 
-    assert real.catalog.blueprint(name) is None
+    assert published.cluster.catalog.blueprint(name) is None
     assert f"object_unreadable kind=BlueprintVersion name={name} faults=1" in caplog.messages

@@ -7,6 +7,7 @@ drawn from a stream that is named after who draws, so that one part's draws neve
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import random
 from collections.abc import Callable, Coroutine
@@ -17,18 +18,29 @@ from uuid import UUID
 
 from function.contract.record import XRReference
 from function.contract.secrets import TokenPlaintext
+from function.contract.tenancy import DomainSpec
 from reconciler.domain.broker import ids
 from reconciler.domain.identity import token
 from reconciler.ports.broker import DrawnToken
 from reconciler.ports.cluster import LiveObject
 from reconciler.ports.identity import SigningKey
 from tests.fakes.memory import FrozenClock, MemoryStore
+from tests.fakes.project_gateway import InMemoryProjectGateway
 from tests.simulation.cluster import SUBSTRATE_KIND, Raw, SimulatedCluster
 from tests.simulation.composing import Composed, Machine, Seen
 from tests.simulation.schedule import Kind, Plan, Schedule
 from tests.unit.reconciler import samples
 
 RECREATE: Final[Raw] = {"registration": {"policy": "Recreate", "timeout": "2m", "attempts": 5}}
+
+
+_DOMAIN: Final = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
+_PROJECT: Final[Raw] = {
+    "apiVersion": samples.XR["apiVersion"],
+    "kind": "Project",
+    "metadata": {"name": "shop", "uid": "project-1", "generation": 1},
+    "spec": {"domainRef": {"name": "acme"}, "id": str(samples.PROJECT)},
+}
 
 
 class LoopClock(FrozenClock):
@@ -116,6 +128,9 @@ class Ground:
         self.ids = SeededIDs(self.stream("ids"))
         self.store = MemoryStore(clock=self.clock)
         self.cluster = SimulatedCluster()
+        self.projects = InMemoryProjectGateway(
+            domains={"acme": _DOMAIN}, projects={"shop": copy.deepcopy(_PROJECT)}
+        )
         self.rows: dict[str, Row] = {}
         self.trace: list[str] = []
         self.tasks: set[asyncio.Task[None]] = set()

@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol
 
 from function.contract.catalog import BlueprintVersionSpec
 from function.contract.record import Enrolment as EnrolmentKnobs
-from function.contract.tenancy import DomainSpec
 from reconciler.app.broker_service import Service, ServicePorts
 from reconciler.app.broker_tick import Knobs, Tick, TickPorts
 from reconciler.app.driver import Driver
@@ -42,13 +41,6 @@ from tests.unit.reconciler.app.world import EFFECTS, SampleCatalog
 SWEEP_S: Final = 60.0
 LEASE_S: Final = 8.0
 """After which a successor leads (plan, D2)."""
-
-PROJECT: Final[Raw] = {
-    "apiVersion": samples.XR["apiVersion"],
-    "kind": "Project",
-    "metadata": {"name": "shop", "uid": "project-1", "generation": 1},
-    "spec": {"domainRef": {"name": "acme"}, "id": str(samples.PROJECT)},
-}
 
 _ENROLMENT: Final = EnrolmentKnobs(
     base_url="https://api.example.org",
@@ -167,11 +159,12 @@ class Process:
             registration_timeout=timedelta(minutes=3),
         )
         ports = TickPorts(**shared, **mesh, reachable=lambda: timedelta(days=1))
-        gateway: Any = _Gateway(ground)
         return Driver(
             view=LocalView(
                 records=lambda: self._view,
-                projects=lambda: {("", "shop"): PROJECT},
+                projects=lambda: {
+                    ("", name): raw for name, raw in ground.projects.projects.items()
+                },
                 steadiness=Steadiness(lambda: ground.now_s),
                 record_exists=self._record_exists,
             ),
@@ -179,7 +172,7 @@ class Process:
             tick=Tick(ports, service, teardown, knobs=knobs),
             teardown=teardown,
             project_tick=ProjectTick(
-                gateway,
+                ground.projects,
                 InMemoryTenancyRepository(store, ground.ids),
                 self._clock,
                 cluster="local",
@@ -346,25 +339,6 @@ class _Catalog(SampleCatalog):
     def project(self, project_id: ids.ProjectID) -> ProjectView | None:
         self.place(ready=self._ground.active(Kind.NAMESPACE_NOT_READY) is None)
         return super().project(project_id)
-
-
-class _Gateway:
-    """A Project's namespace, which is there."""
-
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-
-    def domain(self, name: str) -> Any:
-        return _DOMAIN
-
-    async def ensure_namespace(self, manifest: Raw) -> bool:
-        return True
-
-    async def write_project_status(self, project: Raw, status: Raw) -> None:
-        project["status"] = status
-
-
-_DOMAIN: Final = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
 
 
 def _unavailable(side: str) -> Exception:

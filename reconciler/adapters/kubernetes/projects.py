@@ -41,8 +41,11 @@ class KubernetesProjectGateway:
         path = f"/api/v1/namespaces/{manifest['metadata']['name']}"
         found = await self._client.get(path)
         if found is None:
-            return await self._effects.create("/api/v1/namespaces", manifest)
-        return "deletionTimestamp" not in found["metadata"]
+            if await self._effects.create("/api/v1/namespaces", manifest):
+                return True
+            # Somebody was faster.
+            found = await self._client.get(path)
+        return found is not None and "deletionTimestamp" not in found["metadata"]
 
     async def write_project_status(self, project: Object, status: dict[str, Any]) -> None:
         """Replace a Project's status, if nobody wrote to it since it was read."""

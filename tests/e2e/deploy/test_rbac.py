@@ -98,6 +98,7 @@ def test_crossplane_does_not(aggregated: Caller, verb: str, resource: str) -> No
 NEEDED = [
     *product([*READ, "patch", "delete"], [RECORDS]),
     *product(["list", "watch"], [*CATALOG, *TENANCY]),
+    ("get", f"{names.GROUP}/projects"),
     *product(["patch"], [f"{RECORDS}/status", f"{names.GROUP}/projects/status"]),
     ("get", XRS),
     *product(["get", "list", "patch", "delete"], [SUBSTRATE]),

@@ -5,7 +5,6 @@ Belongs here: putting them together and letting time pass. Not here: what must f
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from uuid_utils.compat import uuid7
 from function.contract import names
 from function.contract.record import Enrolment
 from function.contract.strategy import MeshRole, Phase
+from function.contract.tenancy import DomainSpec
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.app.broker_service import Service, ServicePorts
 from reconciler.app.broker_tick import Knobs, Tick, TickPorts
@@ -32,10 +32,13 @@ from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentit
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.databases import migrated_database
 from tests.fakes.management_cluster import InMemoryManagementCluster
+from tests.fakes.project_gateway import InMemoryProjectGateway
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, SampleCatalog
 
 Where = tuple[str, str]
+
+DOMAIN: Final = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/29"})
 
 LOOKS: Final = 4
 """Rounds of waiting for the second look, with some to spare."""
@@ -57,27 +60,6 @@ SELECT count(*) FROM plexsphere.provisioned_resources WHERE deletion_requested_a
 """
 
 
-class Projects:
-    """A `ports.fleet.ProjectGateway` whose namespaces are all there."""
-
-    def __init__(self) -> None:
-        self.statuses: list[dict[str, Any]] = []
-
-    def domain(self, name: str) -> Any:
-        return _Domain()
-
-    async def ensure_namespace(self, manifest: dict[str, Any]) -> bool:
-        return True
-
-    async def write_project_status(self, raw: dict[str, Any], status: dict[str, Any]) -> None:
-        self.statuses.append(copy.deepcopy(status))
-        raw["status"] = status
-
-
-class _Domain:
-    mesh_cidr = "100.64.0.0/29"
-
-
 class Rig:
     """Standalone machines, Ready, and what drives them."""
 
@@ -86,9 +68,10 @@ class Rig:
         self.now = 0.0
         self.store = store
         self.cluster = InMemoryManagementCluster(xr=GONE)
-        self.gateway = Projects()
+        self.gateway = InMemoryProjectGateway(
+            domains={"acme": DOMAIN}, projects={"shop": _project()}
+        )
         self.records: dict[Where, dict[str, Any]] = {}
-        self.projects = {("", "shop"): _project()}
         shared: dict[str, Any] = {
             "repository": store.repository,
             "catalog": SampleCatalog(),
@@ -109,7 +92,7 @@ class Rig:
         self.driver = Driver(
             view=LocalView(
                 records=lambda: self.records,
-                projects=lambda: self.projects,
+                projects=self.gateway.view,
                 steadiness=Steadiness(lambda: self.now),
             ),
             repository=store.repository,

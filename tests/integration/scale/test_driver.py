@@ -19,14 +19,14 @@ async def test_at_rest_nothing_is_written_to_postgres_or_the_cluster() -> None:
             await rig.sweep()
         before = await rig.written()
         rig.cluster.journal.clear()
-        rig.gateway.statuses.clear()
+        rig.gateway.written.clear()
 
         for _ in range(25):
             await rig.sweep()
 
         assert await rig.written() == before
         assert rig.cluster.journal == []
-        assert rig.gateway.statuses == []
+        assert rig.gateway.written == []
         assert rig.driver.sweep.settled == 60
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import copy
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,44 +12,14 @@ from function.contract import names
 from function.contract.tenancy import DomainSpec
 from reconciler.app.project_tick import REFUSED_S, ProjectTick
 from reconciler.domain.broker.errors import StaleAggregateError
-from tests.fakes.memory import FrozenClock
+from tests.fakes.identity import InMemoryTenancyRepository
+from tests.fakes.memory import FrozenClock, MemoryStore
+from tests.fakes.project_gateway import InMemoryProjectGateway
 from tests.unit.reconciler import samples
 
 IDENTITY = UUID(str(samples.PROJECT))
 NAMESPACE = names.project_namespace(IDENTITY)
 PLACED = {"id": str(IDENTITY), "namespace": NAMESPACE}
-
-
-class Gateway:
-    """Knows no Domain unless it is given one, and keeps the last status."""
-
-    status: dict[str, Any] | None = None
-    known: DomainSpec | None = None
-
-    def domain(self, _name: str) -> DomainSpec | None:
-        return self.known
-
-    async def ensure_namespace(self, _manifest: dict[str, Any]) -> bool:
-        return True
-
-    async def write_project_status(self, _raw: dict[str, Any], status: dict[str, Any]) -> None:
-        self.status = status
-
-
-class Tenancy:
-    """Stores what it is told."""
-
-    async def ensure_domain(self, _name: str, _mesh_cidr: str) -> UUID:
-        return IDENTITY
-
-    async def ensure_project(self, *_named: object) -> UUID:
-        return IDENTITY
-
-    async def ensure_cluster(self, _slug: str, _display_name: str) -> UUID:
-        return IDENTITY
-
-    async def assign_project(self, *_who: object, **_where: object) -> None:
-        return
 
 
 class Counting:
@@ -57,14 +28,19 @@ class Counting:
     def __init__(self) -> None:
         self.counted: list[str] = []
         self.refuses = False
-        self.gateway = Gateway()
+        self.gateway = InMemoryProjectGateway()
         self.tick = ProjectTick(
-            cast("Any", self.gateway),
-            cast("Any", Tenancy()),
+            self.gateway,
+            InMemoryTenancyRepository(MemoryStore()),
             FrozenClock(samples.NOW),
             cluster="local",
             settle=self._settle,
         )
+
+    async def run(self, status: dict[str, Any], **metadata: Any) -> float | None:
+        """Tick on the Project as it is now, with this status."""
+        self.gateway.projects["shop"] = _project(status, **metadata)
+        return await self.tick.run(copy.deepcopy(self.gateway.projects["shop"]))
 
     async def _settle(self, namespace: str) -> None:
         self.counted.append(namespace)
@@ -80,7 +56,7 @@ def _project(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 async def test_one_that_goes_is_counted() -> None:
     counting = Counting()
 
-    again = await counting.tick.run(_project(PLACED, deletionTimestamp="2026-01-01T00:00:00Z"))
+    again = await counting.run(PLACED, deletionTimestamp="2026-01-01T00:00:00Z")
 
     assert again is None
     assert counting.counted == [NAMESPACE]
@@ -89,11 +65,11 @@ async def test_one_that_goes_is_counted() -> None:
 async def test_one_that_is_refused_is_counted_once_it_was_placed() -> None:
     counting = Counting()
 
-    assert await counting.tick.run(_project(PLACED)) == REFUSED_S
-    assert await counting.tick.run(_project({})) == REFUSED_S
+    assert await counting.run(PLACED) == REFUSED_S
+    assert await counting.run({}) == REFUSED_S
 
     assert counting.counted == [NAMESPACE]
-    assert counting.gateway.status is not None
+    assert len(counting.gateway.written) == 2
 
 
 async def test_one_that_nobody_wrote_to_before_is_refused_in_its_status() -> None:
@@ -129,22 +105,21 @@ async def test_one_that_is_refused_keeps_what_it_was_given() -> None:
 async def test_what_is_not_its_own_namespace_is_left_alone(namespace: str) -> None:
     counting = Counting()
 
-    await counting.tick.run(_project({"id": str(IDENTITY), "namespace": namespace}))
+    await counting.run({"id": str(IDENTITY), "namespace": namespace})
 
     assert counting.counted == []
 
 
 async def test_nobody_hears_that_it_is_ready_before_its_namespace_was_settled() -> None:
     counting = Counting()
-    counting.gateway.known = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
+    counting.gateway.domains["gone"] = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
     counting.refuses = True
 
     with pytest.raises(StaleAggregateError):
-        await counting.tick.run(_project({}))
-    told = counting.gateway.status
+        await counting.run({})
+    told = list(counting.gateway.written)
     counting.refuses = False
-    await counting.tick.run(_project({}))
+    await counting.run({})
 
-    assert told is None
-    assert counting.gateway.status is not None
-    assert counting.gateway.status["namespacePhase"] == "Ready"
+    assert told == []
+    assert [status["namespacePhase"] for status in counting.gateway.written] == ["Ready"]
