@@ -150,9 +150,8 @@ def _node(facts: StatusFacts) -> Verdict:
     kind = Type.NODE_REGISTERED
     resource = facts.resource
     if facts.mesh_silent:
-        return _unknown(
-            kind, Reason.MESH_SILENT, "The mesh does not tell whether a node is registered."
-        )
+        message = "The mesh does not tell whether a node is registered."
+        return _unknown(kind, Reason.MESH_SILENT, message)
     if facts.node is not None:
         return _yes(kind, Reason.REGISTERED, f"Node {facts.node.id} is in the mesh.")
     if resource is not None and not resource.node_expected:

@@ -76,20 +76,20 @@ async def test_one_that_nobody_wrote_to_before_is_refused_in_its_status() -> Non
     counting = Counting()
     new = _project({})
     del new["status"]
+    counting.gateway.projects["shop"] = new
 
-    assert await counting.tick.run(new) == REFUSED_S
+    assert await counting.tick.run(copy.deepcopy(new)) == REFUSED_S
 
-    assert counting.gateway.status is not None
-    assert list(counting.gateway.status) == ["conditions"]
+    assert [list(status) for status in counting.gateway.written] == [["conditions"]]
 
 
 async def test_one_that_is_refused_keeps_what_it_was_given() -> None:
     counting = Counting()
 
-    await counting.tick.run(_project(PLACED))
+    await counting.run(PLACED)
 
-    assert counting.gateway.status is not None
-    assert counting.gateway.status.items() >= PLACED.items()
+    (status,) = counting.gateway.written
+    assert status.items() >= PLACED.items()
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,15 @@ async def test_the_secret_goes_once_its_token_is_consumed() -> None:
     assert world.status["bootstrap"]["state"] == "Consumed"
 
 
+async def test_each_phase_is_told_in_its_order_as_an_event_of_its_record() -> None:
+    world = World()
+    await world.until_ready()
+    await world.tick()
+
+    told = dict.fromkeys(event.reason for event in world.cluster.events)
+    assert [each for each in told if each in set(Phase)] == ["Pending", "Enrolling", "Ready"]
+
+
 async def test_a_tick_on_an_unchanged_world_writes_nothing() -> None:
     world = World()
     await world.until_ready()
