@@ -93,11 +93,6 @@ class Covered:
         ran = self._data.contexts_by_lineno(str(self.tree / path))
         return self._sorted({test for tests in ran.values() for test in tests if test})
 
-    def at_import(self, path: str, lines: range) -> bool:
-        """Tell whether any of these lines ran outside all tests."""
-        ran = self._data.contexts_by_lineno(str(self.tree / path))
-        return any("" in ran.get(line, []) for line in lines)
-
     def _sorted(self, tests: Iterable[str]) -> list[str]:
         asked = set(tests) - self.left_out
         return sorted(asked, key=lambda test: (self.times.get(test, 0.0), test))

@@ -27,7 +27,7 @@ from typing import Final
 
 from dev import covering
 from dev.covering import Covered
-from dev.mutations import Mutation, is_program, mutate, mutations
+from dev.mutations import Mutation, is_in_function, is_program, mutate, mutations
 
 ROOT: Final = Path(__file__).parents[1]
 CODE: Final = ("reconciler/domain", "reconciler/app", "function/compose")
@@ -97,16 +97,18 @@ def _all() -> tuple[dict[str, str], list[Mutant]]:
     return texts, every
 
 
-def stages(mutant: Mutant, covered: Covered) -> list[list[str]]:
+def stages(tree: Path, mutant: Mutant, covered: Covered) -> list[list[str]]:
     """Return which tests to run on a change: the quickest that could notice it, then all others.
 
-    What runs at import alone may be noticed by any test of its module, and by those that read code.
+    What runs at import may be noticed by any test of its module, and by those that read code:
+    it runs but once, in whichever test comes first.
     """
     first = mutant.mutation.line
     lines = range(first, first + mutant.mutation.was.count("\n") + 1)
-    tests = covered.of(mutant.path, lines)
-    if not tests and covered.at_import(mutant.path, lines):
-        tests = [*READERS, *covered.of_module(mutant.path)]
+    if is_in_function((tree / mutant.path).read_text(encoding="utf-8"), first):
+        tests = covered.of(mutant.path, lines)
+    else:
+        tests = [*covered.of_module(mutant.path), *READERS]
     return [part for part in (tests[:QUICK], tests[QUICK:]) if part]
 
 
@@ -114,10 +116,11 @@ def noticed(tree: Path, mutant: Mutant, covered: Covered) -> str:
     """Make a change in a tree, run its tests, undo it; return what `_run` does."""
     target = tree / mutant.path
     source = target.read_text(encoding="utf-8")
+    chosen = stages(tree, mutant, covered)
     target.write_text(mutate(source, mutant.mutation), encoding="utf-8")
     until = time.monotonic() + RUN_S
     try:
-        for tests in stages(mutant, covered):
+        for tests in chosen:
             if failed := _run(tree, tests, until - time.monotonic()):
                 return failed
     finally:

@@ -76,6 +76,17 @@ def is_program(source: str) -> bool:
     return True
 
 
+def is_in_function(source: str, line: int) -> bool:
+    """Tell whether a line runs when something is called, and not at import."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return any(
+        body.lineno <= line <= (node.end_lineno or line)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, functions)
+        for body in [node.body[0] if isinstance(node.body, list) else node.body]
+    )
+
+
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Return all nodes but those within a formatted text, whose places older Pythons misstate."""
     yield node

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dev import mutants
-from dev.mutations import is_program, mutate, mutations
+from dev.mutations import is_in_function, is_program, mutate, mutations
 
 SOURCE = '''
 def decide(left, right, *, there):
@@ -44,6 +44,11 @@ def test_each_leaves_another_program() -> None:
 
     assert all(is_program(each) for each in made)
     assert len({ast.dump(ast.parse(each)) for each in (SOURCE, *made)}) == len(made) + 1
+
+
+@pytest.mark.parametrize(("line", "called"), [(1, False), (2, False), (4, True), (7, True)])
+def test_what_runs_at_import_is_told_from_what_is_called(line: int, called: bool) -> None:
+    assert is_in_function(SOURCE, line) == called
 
 
 def test_a_docstring_is_left_alone() -> None:
