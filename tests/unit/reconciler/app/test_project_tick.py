@@ -123,3 +123,26 @@ async def test_nobody_hears_that_it_is_ready_before_its_namespace_was_settled() 
 
     assert told == []
     assert [status["namespacePhase"] for status in counting.gateway.written] == ["Ready"]
+
+
+@pytest.mark.parametrize(
+    ("terminates", "said"),
+    [
+        (False, ("True", "Admitted", "The namespace is ready.")),
+        (True, ("False", "NamespaceNotReady", "The namespace is terminating.")),
+    ],
+)
+async def test_its_condition_says_what_its_namespace_does(
+    terminates: bool, said: tuple[str, str, str]
+) -> None:
+    counting = Counting()
+    counting.gateway.domains["gone"] = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
+    if terminates:
+        await counting.run({})
+        (name,) = counting.gateway.namespaces
+        counting.gateway.namespaces[name] = True
+
+    await counting.run({})
+
+    (ready,) = counting.gateway.written[-1]["conditions"]
+    assert (ready["status"], ready["reason"], ready["message"]) == said

@@ -151,3 +151,11 @@ def test_several_faults_are_all_told() -> None:
 
     files = {each.file.rpartition("/")[2] for each in judgement.findings}
     assert files == {"metadata.json", "xrd.yaml", "composition.yaml"}
+
+
+def test_what_crossplane_itself_serves_in_a_namespace_may_be_composed() -> None:
+    composed = given.composition(base=base("protection.crossplane.io/v1beta1", "Usage"))
+
+    told = given.told(given.judged(composed=composed))
+
+    assert not any("cluster-scoped" in each for each in told)
