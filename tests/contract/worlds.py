@@ -22,6 +22,7 @@ from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
 from reconciler.adapters.postgres.fence import Store
 from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
 from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.orphan_ledger import PostgresOrphanLedger
 from reconciler.adapters.postgres.pool import open_pool
 from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
 from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
@@ -44,6 +45,7 @@ from reconciler.ports.identity import (
     EnrolmentStore,
     Registered,
 )
+from reconciler.ports.orphans import OrphanLedger
 from reconciler.ports.tenancy import TenancyRepository
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.budget import unlimited
@@ -55,6 +57,7 @@ from tests.fakes.identity import (
     InMemoryTokenIssuer,
 )
 from tests.fakes.memory import AuditRow, MemoryStore, StoredEvent
+from tests.fakes.orphans import InMemoryOrphanLedger
 from tests.unit.reconciler import samples
 
 MESH = "100.64.0.0/29"
@@ -104,6 +107,7 @@ class World:
     Attributes:
         foreign: The repository of a cluster that is not stored until a test stores it.
         foreign_holds: The ledger of a cluster that is not stored until a test stores it.
+        foreign_orphans: What the store knows of that cluster's leftovers.
     """
 
     repository: BrokerRepository
@@ -112,6 +116,8 @@ class World:
     deregistrar: NodeDeregistrar
     holds: HoldLedger
     foreign_holds: HoldLedger
+    orphans: OrphanLedger
+    foreign_orphans: OrphanLedger
     tenancy: TenancyRepository
     enrolment_store: EnrolmentStore
     backdoor: Backdoor
@@ -283,6 +289,8 @@ async def memory_world() -> World:
         deregistrar=InMemoryNodeDeregistrar(store),
         holds=InMemoryHoldLedger(store, samples.CLUSTER, check_placement=True),
         foreign_holds=InMemoryHoldLedger(store, ELSEWHERE, check_placement=True),
+        orphans=InMemoryOrphanLedger(store, samples.CLUSTER),
+        foreign_orphans=InMemoryOrphanLedger(store, ELSEWHERE),
         tenancy=InMemoryTenancyRepository(store),
         enrolment_store=InMemoryEnrolmentStore(store),
         backdoor=_MemoryBackdoor(store),
@@ -305,6 +313,8 @@ async def postgres_world(dsn: str) -> AsyncIterator[World]:
             deregistrar=PostgresNodeDeregistrar(store),
             holds=PostgresHoldLedger(store, samples.CLUSTER),
             foreign_holds=PostgresHoldLedger(store, ELSEWHERE),
+            orphans=PostgresOrphanLedger(store, samples.CLUSTER),
+            foreign_orphans=PostgresOrphanLedger(store, ELSEWHERE),
             tenancy=PostgresTenancyRepository(store, secrets),
             enrolment_store=PostgresEnrolmentStore(pool),
             backdoor=_PostgresBackdoor(pool),

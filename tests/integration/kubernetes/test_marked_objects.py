@@ -11,7 +11,6 @@ from reconciler.adapters.kubernetes import marked_objects
 from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import open_client
 from reconciler.adapters.kubernetes.marked_objects import KubernetesMarkedObjects
-from reconciler.ports.cluster import NotAllowedError
 from tests.contract.cluster_worlds import (
     VM,
     RealWorld,
@@ -69,12 +68,3 @@ async def test_marked_objects_are_found_over_all_pages(
 
     ours = {item.name: item.record for item in found if item.namespace == world.namespace}
     assert ours == {name: f"{name}-record" for name in wanted}
-
-
-async def test_a_kind_that_is_not_served_has_no_objects(client: KubernetesClient) -> None:
-    assert await KubernetesMarkedObjects(client).list_marked(("none.test/v1", "None")) == ()
-
-
-async def test_a_kind_that_may_not_be_listed_is_told_apart(client: KubernetesClient) -> None:
-    with pytest.raises(NotAllowedError, match="cannot list ConfigMap in v1"):
-        await KubernetesMarkedObjects(client).list_marked(("v1", "ConfigMap"))

@@ -10,7 +10,7 @@ from reconciler.adapters.kubernetes.client import Object
 from reconciler.adapters.kubernetes.cluster import open_client
 from reconciler.adapters.kubernetes.effects import anybody
 from reconciler.adapters.kubernetes.orphan_events import KubernetesOrphanTeller
-from reconciler.domain.broker.orphans import Finding, Marked, Orphan, namespace, unlisted
+from reconciler.domain.broker.orphans import Marked
 from tests.contract.cluster_worlds import (
     VM,
     RealWorld,
@@ -19,7 +19,6 @@ from tests.contract.cluster_worlds import (
     reference,
     shared_control_plane,
 )
-from tests.e2e.deploy.identity import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -76,50 +75,3 @@ async def test_it_is_on_the_object_and_a_second_one_writes_nothing(
         "uid": uid,
     }
     assert "made for record somebodys: nobody will delete it" in event["message"]
-
-
-async def test_what_has_no_object_is_told_at_the_namespace_each_by_itself(
-    world: RealWorld, teller: KubernetesOrphanTeller
-) -> None:
-    for number in range(2):
-        node = Orphan(
-            finding=Finding.NODE_OF_DELETED,
-            subject=f"node {number}",
-            detail="of pr-1",
-            involved=namespace(world.namespace),
-        )
-        await teller.tell(node)
-
-    told = _events(world)
-    assert sorted(event["message"].split(",")[0] for event in told) == ["node 0", "node 1"]
-    assert {event["involvedObject"]["kind"] for event in told} == {"Namespace"}
-
-
-async def test_a_kind_has_no_object_and_no_event(
-    world: RealWorld, teller: KubernetesOrphanTeller
-) -> None:
-    await teller.tell(unlisted("none.test/v1", "None"))
-
-    assert _events(world) == []
-
-
-async def test_a_namespace_that_goes_takes_none_and_that_is_success(
-    world: RealWorld, teller: KubernetesOrphanTeller
-) -> None:
-    world.new_record()
-    assert world.admin.delete(world.path).ok
-    wait_until(
-        lambda: "deletionTimestamp" in world.admin.get(world.path).body["metadata"],
-        timeout_s=10.0,
-        what="the namespace is in deletion",
-    )
-    gone = Orphan(
-        finding=Finding.RECORD_MISSING,
-        subject="pr-1",
-        detail="it is gone",
-        involved=namespace(world.namespace),
-    )
-
-    await teller.tell(gone)
-
-    assert _events(world) == []
