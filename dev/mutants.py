@@ -133,14 +133,16 @@ def _run(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
     listed = tree / "chosen.txt"
     listed.write_text("\n".join(tests), encoding="utf-8")
     try:
-        done = _pytest(tree, "-x", f"--timeout={TEST_S}", f"@{listed}", timeout_s=timeout_s)
+        # By a thread, because what never awaits cannot be stopped in its own.
+        limits = (f"--timeout={TEST_S}", "--timeout-method=thread")
+        done = _pytest(tree, "-x", *limits, f"@{listed}", timeout_s=timeout_s)
     except subprocess.TimeoutExpired:
         return UNKNOWN
     if done.returncode in {0, 5}:  # 5: nothing was selected
         return ""
     lines = done.stdout.splitlines()
     named = (line for line in lines if line.startswith(("FAILED ", "ERROR ")))
-    return next(named, "it does not start").partition(" - ")[0]
+    return next(named, "a run that ended without a word").partition(" - ")[0]
 
 
 def _pytest(
