@@ -88,10 +88,11 @@ class Covered:
         found = {test for line in lines for test in ran.get(line, []) if test}
         return self._sorted(found)
 
-    def of_module(self, path: str) -> list[str]:
-        """Return the tests that run any line of a module after its import, the quickest first."""
-        ran = self._data.contexts_by_lineno(str(self.tree / path))
-        return self._sorted({test for tests in ran.values() for test in tests if test})
+    def of_modules(self, paths: Iterable[str]) -> list[str]:
+        """Return the tests that run any line of these modules, the quickest first."""
+        ran = (self._data.contexts_by_lineno(str(self.tree / path)) for path in paths)
+        tests = (tests for lines in ran for tests in lines.values())
+        return self._sorted({test for each in tests for test in each if test})
 
     def _sorted(self, tests: Iterable[str]) -> list[str]:
         asked = set(tests) - self.left_out

@@ -27,10 +27,11 @@ from typing import Final
 
 from dev import covering
 from dev.covering import Covered
-from dev.mutations import Mutation, is_in_function, is_program, mutate, mutations
+from dev.mutations import Mutation, imported, is_in_function, is_program, mutate, mutations
 
 ROOT: Final = Path(__file__).parents[1]
 CODE: Final = ("reconciler/domain", "reconciler/app", "function/compose")
+PACKAGES: Final = ("function", "reconciler")
 NOT_COPIED: Final = (".git", ".venv", ".run", "__pycache__", ".*_cache", "*.egg-info", "results")
 TESTS: Final = (
     *("tests/unit", "tests/golden", "tests/simulation", "tests/contract", "tests/architecture"),
@@ -100,16 +101,27 @@ def _all() -> tuple[dict[str, str], list[Mutant]]:
 def stages(tree: Path, mutant: Mutant, covered: Covered) -> list[list[str]]:
     """Return which tests to run on a change: the quickest that could notice it, then all others.
 
-    What runs at import may be noticed by any test of its module, and by those that read code:
-    it runs but once, in whichever test comes first.
+    What runs at import may be noticed by any test of its module or of one that imports it, and by
+    those that read code: it runs but once, in whichever test comes first.
     """
     first = mutant.mutation.line
     lines = range(first, first + mutant.mutation.was.count("\n") + 1)
     if is_in_function((tree / mutant.path).read_text(encoding="utf-8"), first):
         tests = covered.of(mutant.path, lines)
     else:
-        tests = [*covered.of_module(mutant.path), *READERS]
+        tests = [*covered.of_modules([mutant.path, *importers(tree, mutant.path)]), *READERS]
     return [part for part in (tests[:QUICK], tests[QUICK:]) if part]
+
+
+def importers(tree: Path, path: str) -> list[str]:
+    """Return the modules that import a module, or something of it."""
+    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    code = sorted(each for package in PACKAGES for each in (tree / package).rglob("*.py"))
+    return [
+        str(each.relative_to(tree))
+        for each in code
+        if module in imported(each.read_text(encoding="utf-8"))
+    ]
 
 
 def noticed(tree: Path, mutant: Mutant, covered: Covered) -> str:

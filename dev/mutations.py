@@ -87,6 +87,17 @@ def is_in_function(source: str, line: int) -> bool:
     )
 
 
+def imported(source: str) -> set[str]:
+    """Name the modules that a text may import: what it names, and what it names of a package."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return found
+
+
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Return all nodes but those within a formatted text, whose places older Pythons misstate."""
     yield node

@@ -67,4 +67,4 @@ def test_a_line_is_of_the_tests_that_run_it_whatever_their_parameters(covered: C
 
 def test_what_runs_at_import_is_of_no_test_and_its_module_of_both(covered: Covered) -> None:
     assert covered.of("function/sizes.py", range(1, 2)) == []
-    assert len(covered.of_module("function/sizes.py")) == 2
+    assert len(covered.of_modules(["function/sizes.py"])) == 2

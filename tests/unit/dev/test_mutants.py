@@ -51,6 +51,15 @@ def test_what_runs_at_import_is_told_from_what_is_called(line: int, called: bool
     assert is_in_function(SOURCE, line) == called
 
 
+def test_a_module_is_imported_by_name_or_by_what_is_taken_of_it() -> None:
+    root = Path(mutants.__file__).parents[1]
+
+    found = mutants.importers(root, "reconciler/domain/lease.py")
+
+    assert "reconciler/app/leadership.py" in found
+    assert "reconciler/domain/lease.py" not in found
+
+
 def test_a_docstring_is_left_alone() -> None:
     assert all("Ünicode" in mutate(SOURCE, each) for each in mutations(SOURCE))
 
