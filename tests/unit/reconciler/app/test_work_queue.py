@@ -386,3 +386,17 @@ async def test_what_only_a_sweep_asks_for_waits_for_changes() -> None:
     order = await _after(None, asked=Rank.ROUTINE)
 
     assert order.index(A, 1) == RUN
+
+
+async def test_a_key_at_rest_is_remembered_by_nothing() -> None:
+    async def work(_key: Key) -> float | None:
+        return None
+
+    queue = WorkQueue(work, workers=1)
+    queue.add(A, news="v1")
+
+    await queue.settle()
+
+    kept = [name for name, value in vars(queue).items() if isinstance(value, dict | set)]
+    assert kept
+    assert [name for name in kept if A in vars(queue)[name]] == []
