@@ -99,18 +99,22 @@ def _all() -> tuple[dict[str, str], list[Mutant]]:
 
 
 def stages(tree: Path, mutant: Mutant, covered: Covered) -> list[list[str]]:
-    """Return which tests to run on a change: the quickest that could notice it, then all others.
+    """Return which tests to run on a change: those that run its line, the quickest first.
 
-    What runs at import may be noticed by any test of its module or of one that imports it, and by
-    those that read code: it runs but once, in whichever test comes first.
+    Then come the others of its module. What runs at import may be noticed by any test of its
+    module or of one that imports it, and by those that read code: it runs but once, in whichever
+    test comes first.
     """
     first = mutant.mutation.line
     lines = range(first, first + mutant.mutation.was.count("\n") + 1)
     if is_in_function((tree / mutant.path).read_text(encoding="utf-8"), first):
         tests = covered.of(mutant.path, lines)
+        # What is kept of a call, as `functools.cache` does, runs in the first of its tests alone.
+        others = [each for each in covered.of_modules([mutant.path]) if each not in set(tests)]
     else:
-        tests = [*covered.of_modules([mutant.path, *importers(tree, mutant.path)]), *READERS]
-    return [part for part in (tests[:QUICK], tests[QUICK:]) if part]
+        tests = covered.of_modules([mutant.path, *importers(tree, mutant.path)])
+        others = [*READERS]
+    return [part for part in (tests[:QUICK], tests[QUICK:], others) if part]
 
 
 def importers(tree: Path, path: str) -> list[str]:

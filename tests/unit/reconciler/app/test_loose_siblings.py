@@ -14,7 +14,7 @@ from reconciler.app.project_tick import ProjectTick
 from reconciler.domain.broker import ids
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
-from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
+from tests.unit.reconciler.app.enrolled_world import XR, EnrolledWorld, record
 from tests.unit.reconciler.app.world import ALIVE, GONE
 
 
@@ -70,6 +70,22 @@ async def test_another_clusters_is_left_to_that_one(left: EnrolledWorld) -> None
     await driver.queue.settle()
 
     assert left.network() is not None
+
+
+@pytest.mark.parametrize("another", [{"name": "other"}, {"kind": "Other"}])
+async def test_one_that_another_composite_of_its_group_took_is_deleted_by_nobody(
+    left: EnrolledWorld, another: dict[str, str]
+) -> None:
+    taker = XR.model_copy(update={**another, "uid": "other-1"})
+    left.cluster.compose(samples.NETWORK, uid="network-1", controller=taker)
+    driver = _driver(left)
+
+    await driver.sweep_records()
+    await driver.queue.settle()
+
+    live = left.network()
+    assert live is not None
+    assert not live.terminating
 
 
 async def test_one_whose_version_is_served_no_longer_is_let_go_of_in_another(
