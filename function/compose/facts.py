@@ -145,11 +145,11 @@ class Facts:
     declared: Declaration | Refusal
     blueprint: BlueprintVersionSpec | None
     record: Record | None
+    preview: bool
     substrate: Raw | None = field(default=None, repr=False)
     sought: Lookup = field(default_factory=Lookup)
     token: Token | None = None
     enrolment: Enrolment = field(default_factory=Enrolment)
-    preview: bool = False
     target: Target | None = None
     read: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
