@@ -16,6 +16,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from function.contract.record import XRReference
 from function.contract.secrets import TokenPlaintext
 from function.contract.tenancy import DomainSpec
@@ -64,6 +66,8 @@ class SeededIDs:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
+        # Of its own, so that a key that is drawn changes no other draw of a seed.
+        self._keys = random.Random(0)  # noqa: S311 - a simulation
         self.minted: list[str] = []
 
     @property
@@ -98,8 +102,10 @@ class SeededIDs:
         return self._rng.randbytes(32)
 
     def signing_key(self) -> SigningKey:
-        """Mint a Domain's pair; nobody verifies with it here."""
-        return SigningKey(private=bytes(32), public=bytes(32))
+        """Mint a Domain's pair."""
+        private = Ed25519PrivateKey.from_private_bytes(self._keys.randbytes(32))
+        public = private.public_key().public_bytes_raw()
+        return SigningKey(private=private.private_bytes_raw(), public=public)
 
 
 @dataclass(slots=True, kw_only=True)
