@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import timedelta
 from typing import Any
 
@@ -163,3 +164,16 @@ async def test_what_a_record_that_cannot_be_read_says_is_taken_back() -> None:
     await world.tick_until_quiet()
     assert world.resource.phase is Phase.DELETED
     assert not world.finalizer
+
+
+async def test_a_teardown_of_a_record_that_cannot_be_read_leaves_its_words_alone() -> None:
+    world = await _ready()
+    world.raw["spec"]["declaration"]["provider"] = "mainframe"
+    world.delete(xr=GONE)
+    before = copy.deepcopy(world.status)
+    assert _said(world, ConditionType.STALLED).status == "False"
+
+    await world.tick()
+
+    assert world.resource.phase is Phase.DEREGISTERING
+    assert world.status == before
