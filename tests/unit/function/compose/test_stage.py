@@ -1,8 +1,9 @@
-"""The decision table over every situation: laws first, then the rows that matter."""
+"""The laws of the decision, each over every situation."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -46,19 +47,24 @@ def plan(situation: Situation) -> SubstratePlan:
     return PLANS[stage_of(situation)]
 
 
-def usual(**changes: object) -> Situation:
-    """A live, accepted record with its token, whose substrate was looked for and not found."""
-    fields: dict[str, object] = {
-        "preview": False,
-        "refused": False,
-        "record": RecordState.ALIVE,
-        "accepted": True,
-        "absent": False,
-        "sight": SubstrateSight.MISSING,
-        "held": False,
-        "token": TokenState.AT_HAND,
-    }
-    return Situation(**(fields | changes))  # type: ignore[arg-type]
+CAUSES: dict[Stage, tuple[str, object, object]] = {
+    Stage.ABSENT: ("absent", True, False),
+    Stage.DRAINED: ("acknowledged", True, False),
+    Stage.TERMINATING: ("record", RecordState.TERMINATING, RecordState.ALIVE),
+    Stage.DRAINING: ("drain", True, False),
+    Stage.SEEK: ("sight", SubstrateSight.UNKNOWN, SubstrateSight.MISSING),
+    Stage.VANISHING: ("sight", SubstrateSight.VANISHING, SubstrateSight.MISSING),
+    Stage.HELD: ("held", True, False),
+    Stage.WAIT_TOKEN: ("token", TokenState.ABSENT, TokenState.AT_HAND),
+}
+"""What a stage says is so, and what ends it."""
+SIGHTED = (SubstrateSight.OBSERVED, SubstrateSight.FOUND)
+
+
+def recorded(situation: Situation) -> bool:
+    """Tell whether a record is there that lives and is not to go, and its step goes on."""
+    gone = situation.absent or situation.drain
+    return situation.record is RecordState.ALIVE and not gone
 
 
 def test_every_situation_has_a_stage_with_a_plan() -> None:
@@ -122,39 +128,116 @@ def test_a_preview_depends_on_the_declaration_alone() -> None:
         (True, Stage.REFUSED),
         (False, Stage.PREVIEW),
     }
+    assert {(s.refused, plan(s)) for s in previews} == {
+        (True, SubstratePlan.NONE),
+        (False, SubstratePlan.BIRTH),
+    }
 
 
-@pytest.mark.parametrize(
-    ("changes", "stage"),
-    [
-        ({"record": RecordState.NONE, "refused": True}, Stage.REFUSED),
-        ({"record": RecordState.NONE}, Stage.RECORD_ONLY),
-        ({"record": RecordState.NONE, "sight": SubstrateSight.OBSERVED}, Stage.RECORD_ONLY),
-        (
-            {"record": RecordState.NONE, "refused": True, "sight": SubstrateSight.OBSERVED},
-            Stage.KEEP,
-        ),
-        ({"accepted": False}, Stage.RECORD_ONLY),
-        ({"refused": True}, Stage.KEEP),
-        ({"refused": True, "absent": True}, Stage.ABSENT),
-        ({"absent": True, "record": RecordState.TERMINATING}, Stage.ABSENT),
-        ({"record": RecordState.TERMINATING}, Stage.TERMINATING),
-        ({"drain": True}, Stage.DRAINING),
-        ({"drain": True, "refused": True}, Stage.DRAINING),
-        ({"drain": True, "accepted": False}, Stage.DRAINING),
-        ({"drain": True, "absent": True}, Stage.ABSENT),
-        ({"drain": True, "absent": True, "acknowledged": True}, Stage.DRAINED),
-        ({"absent": True, "acknowledged": True}, Stage.ABSENT),
-        ({"sight": SubstrateSight.OBSERVED}, Stage.SUSTAIN),
-        ({"sight": SubstrateSight.OBSERVED, "held": True}, Stage.SUSTAIN),
-        ({"sight": SubstrateSight.FOUND, "token": TokenState.ABSENT}, Stage.SUSTAIN),
-        ({"sight": SubstrateSight.UNKNOWN}, Stage.SEEK),
-        ({"sight": SubstrateSight.VANISHING}, Stage.VANISHING),
-        ({"held": True}, Stage.HELD),
-        ({"token": TokenState.ABSENT}, Stage.WAIT_TOKEN),
-        ({"token": TokenState.NOT_NEEDED}, Stage.CREATE),
-        ({}, Stage.CREATE),
-    ],
-)
-def test_stage_of_a_situation(changes: dict[str, object], stage: Stage) -> None:
-    assert stage_of(usual(**changes)) is stage
+@pytest.mark.parametrize("stage", CAUSES)
+def test_a_stage_is_named_only_where_its_cause_is_so_and_ends_with_it(stage: Stage) -> None:
+    field, cause, end = CAUSES[stage]
+    named = [situation for situation in REAL if stage_of(situation) is stage]
+
+    assert named
+    for situation in named:
+        assert getattr(situation, field) == cause
+        ended = replace(situation, **{field: end})  # type: ignore[arg-type]
+        assert stage_of(ended) is not stage
+
+
+def test_what_everything_allows_is_created() -> None:
+    allowed = [
+        s
+        for s in REAL
+        if recorded(s)
+        and s.accepted
+        and not (s.refused or s.held)
+        and s.sight is SubstrateSight.MISSING
+        and s.token is not TokenState.ABSENT
+    ]
+
+    assert {plan(situation) for situation in allowed} == {SubstratePlan.BIRTH}
+
+
+def test_what_is_in_sight_is_rendered_whatever_a_new_one_would_wait_for() -> None:
+    sighted = [
+        s for s in REAL if recorded(s) and s.accepted and not s.refused and s.sight in SIGHTED
+    ]
+    rendered = [s for s in REAL if plan(s) is SubstratePlan.RENDER]
+
+    assert {(s.held, s.token) for s in sighted} == set(itertools.product(BOTH, TokenState))
+    assert set(rendered) == set(sighted)
+
+
+def test_what_a_new_one_waits_for_is_named_from_what_is_least_in_our_hands() -> None:
+    waits = {Stage.SEEK, Stage.VANISHING, Stage.HELD, Stage.WAIT_TOKEN}
+    waiting = [situation for situation in REAL if stage_of(situation) in waits]
+
+    assert {stage_of(situation) for situation in waiting} == waits
+    assert {plan(situation) for situation in waiting} == {SubstratePlan.NONE}
+    for situation in waiting:
+        assert recorded(situation)
+        assert situation.accepted
+        assert not situation.refused
+    for situation in waiting:
+        if stage_of(situation) in {Stage.HELD, Stage.WAIT_TOKEN}:
+            assert situation.sight is SubstrateSight.MISSING
+    assert not any(s.held for s in waiting if stage_of(s) is Stage.WAIT_TOKEN)
+
+
+def test_a_record_that_is_to_go_says_so_whatever_else_is_so() -> None:
+    going = [s for s in REAL if s.absent and s.record is not RecordState.NONE]
+
+    assert {stage_of(s) for s in going} == {Stage.ABSENT, Stage.DRAINED}
+    assert all(stage_of(s) is Stage.DRAINED for s in going if s.drain and s.acknowledged)
+
+
+def test_what_goes_in_order_is_kept_until_its_record_says_otherwise() -> None:
+    going = [
+        s
+        for s in REAL
+        if s.record is not RecordState.NONE
+        and not s.absent
+        and (s.drain or s.record is RecordState.TERMINATING)
+    ]
+
+    assert {(s.record, stage_of(s)) for s in going} == {
+        (RecordState.TERMINATING, Stage.TERMINATING),
+        (RecordState.ALIVE, Stage.DRAINING),
+    }
+    assert {plan(s) for s in going} == {SubstratePlan.KEEP}
+
+
+def test_a_bootstrap_that_cannot_be_made_is_no_reason_to_make_a_machine_without_it() -> None:
+    assert PLANS[Stage.WITHHELD] is SubstratePlan.NONE
+
+
+def test_without_a_record_only_a_refusal_and_what_was_composed_count() -> None:
+    unknown = [s for s in REAL if s.record is RecordState.NONE]
+    seen = {(s.refused, s.sight is SubstrateSight.OBSERVED, stage_of(s)) for s in unknown}
+
+    assert len(seen) == 4
+    assert {stage for refused, _, stage in seen if not refused} == {Stage.RECORD_ONLY}
+    assert {stage for refused, composed, stage in seen if refused and composed} == {Stage.KEEP}
+    assert {plan(s) for s in unknown if s.sight is not SubstrateSight.OBSERVED and s.refused} == {
+        SubstratePlan.NONE
+    }
+
+
+def test_a_record_is_made_of_everything_that_is_not_refused_and_of_nothing_else() -> None:
+    first = [s for s in REAL if s.record is RecordState.NONE and s.sight not in SIGHTED]
+
+    assert {s.refused for s in first} == set(BOTH)
+    for situation in first:
+        assert (stage_of(situation) in UNRECORDED) == situation.refused
+
+
+def test_a_record_that_is_not_accepted_or_refused_now_keeps_what_it_has_and_makes_nothing() -> None:
+    waiting = [s for s in REAL if recorded(s) and (s.refused or not s.accepted)]
+
+    assert {plan(s) for s in waiting} == {SubstratePlan.KEEP}
+    assert {(s.refused, stage_of(s)) for s in waiting} == {
+        (True, Stage.KEEP),
+        (False, Stage.RECORD_ONLY),
+    }
