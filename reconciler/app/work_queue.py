@@ -105,11 +105,6 @@ class WorkQueue:
         """How many keys failed when they were worked on last."""
         return len(self._failing)
 
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is being worked on, waits for a worker, or failed."""
-        return not (self._active or len(self._waiting) or self._failing)
-
     def add(self, key: Key, *, news: Hashable = None, rank: Rank = Rank.CHANGED) -> None:
         """Ask for a key to be worked on soon.
 

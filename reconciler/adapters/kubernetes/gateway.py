@@ -241,10 +241,6 @@ class KubernetesGateway:
             await events.record(self._effects, body)
 
 
-def _annotations(found: Object) -> Object:
-    return found["metadata"].get("annotations") or {}
-
-
 def _record(record: Object) -> str:
     metadata = record["metadata"]
     return f"{_RECORDS}/{metadata['namespace']}/provisioningrecords/{metadata['name']}"

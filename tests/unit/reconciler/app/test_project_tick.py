@@ -83,6 +83,18 @@ async def test_one_that_nobody_wrote_to_before_is_refused_in_its_status() -> Non
     assert [list(status) for status in counting.gateway.written] == [["conditions"]]
 
 
+async def test_one_that_nobody_wrote_to_before_is_placed() -> None:
+    counting = Counting()
+    counting.gateway.domains["gone"] = DomainSpec.model_validate({"meshCIDR": "100.64.0.0/16"})
+    new = _project({})
+    del new["status"]
+    counting.gateway.projects["shop"] = new
+
+    await counting.tick.run(copy.deepcopy(new))
+
+    assert [status["namespacePhase"] for status in counting.gateway.written] == ["Ready"]
+
+
 async def test_one_that_is_refused_keeps_what_it_was_given() -> None:
     counting = Counting()
 
