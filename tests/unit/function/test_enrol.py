@@ -471,6 +471,19 @@ def test_labels_that_are_no_map_refuse_the_resource() -> None:
     assert not answer.desired.resources
 
 
+@pytest.mark.parametrize(("labels", "complete"), [({}, True), ({"team": "desk"}, False)])
+def test_without_a_place_for_tags_only_labels_that_are_declared_are_missed(
+    labels: Object, complete: bool
+) -> None:
+    release = {"apiVersion": "helm.m.crossplane.io/v1beta1", "kind": "Release", "spec": {}}
+    world = World(entry(injectionStrategy="helm-values"), server=release)
+    world.xr["spec"]["labels"] = labels
+
+    told = condition(world.run(), "CloudTagsComplete")
+
+    assert (told.status == fnv1.STATUS_CONDITION_TRUE) == complete
+
+
 def test_a_label_that_is_no_tag_is_told_once() -> None:
     world = World(entry(provider="gcp", paths={"tags": "spec.forProvider.labels"}), server=server())
     world.xr["spec"]["labels"] = {"Team": "Checkout"}
