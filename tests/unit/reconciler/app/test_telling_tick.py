@@ -153,3 +153,14 @@ async def test_a_long_refusal_is_cut(failing: Failing) -> None:
     ready = failing.said(ConditionType.READY)
     assert ready is not None
     assert len(ready[2]) == MESSAGE_MAX
+
+
+async def test_it_comes_back_when_its_work_says_so() -> None:
+    plain, telling = World(), World(makes=TellingTick)
+    for world in (plain, telling):
+        world.cluster.unenforced = "plexsphere-hold"
+
+    again = await telling.tick()
+
+    assert again is not None
+    assert again == await plain.tick()
