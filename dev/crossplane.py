@@ -7,16 +7,18 @@ in `dev` and the end-to-end tests may import it.
 
 import base64
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from dev import accounts, binaries, chart, handmade, pki
 from dev.kube import Cluster
-from dev.process import ProcessError, Program, answers, free_port
+from dev.process import Child, ProcessError, Program, answers, free_port
 from dev.supervisor import Supervisor
 from dev.toolchain import Report
 
@@ -55,6 +57,9 @@ class Crossplane:
         self._folder = run_dir / "crossplane"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._metrics_port = free_port()
+        self._probe_url = f"http://127.0.0.1:{free_port()}/readyz"
+        self._supervisor: Supervisor | None = None
+        self._core: Child | None = None
 
     @property
     def metrics_url(self) -> str:
@@ -100,6 +105,23 @@ class Crossplane:
         report("starting crossplane")
         self._start_core(supervisor, binary, webhook_port)
         self._start_rbac_manager(supervisor, binary)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill core for the block; then another one begins, which remembers nothing.
+
+        Raises:
+            RuntimeError: it is not ours, or not started.
+            ProcessError: the other one was not ready in time.
+        """
+        if self._supervisor is None or self._core is None:
+            message = "cannot end crossplane: it is not ours, or not started"
+            raise RuntimeError(message)
+        self._core.kill()
+        try:
+            yield
+        finally:
+            self._run_core(self._supervisor, self._core.program)
 
     def function_certificates(self, name: str, *host_names: str) -> Path:
         """Answer a folder with which a function on this host can serve core.
@@ -172,7 +194,6 @@ class Crossplane:
                     self._cluster.replace(local_webhooks(found, port=port, ca_bundle=bundle))
 
     def _start_core(self, supervisor: Supervisor, binary: Path, webhook_port: int) -> None:
-        probe_port = free_port()
         server = self._authority().server_folder(self._folder / "tls-server", "crossplane-webhooks")
         flags = {
             "namespace": chart.NAMESPACE,
@@ -181,16 +202,19 @@ class Crossplane:
             "xpkg-cache-dir": self._folder / "packages",
             "webhook-port": webhook_port,
             "metrics-port": self._metrics_port,
-            "health-probe-port": probe_port,
+            "health-probe-port": urlsplit(self._probe_url).port,
             "tls-server-secret-name": SERVER_SECRET,
             "tls-client-secret-name": CLIENT_SECRET,
             "tls-server-certs-dir": server,
             "tls-client-certs-dir": self._mounted(CLIENT_SECRET),
         }
         (self._folder / "packages").mkdir(exist_ok=True)
-        core = supervisor.start(self._program("crossplane", binary, "core", "start", flags))
-        url = f"http://127.0.0.1:{probe_port}/readyz"
-        core.await_ready(lambda: answers(url), timeout_s=START_TIMEOUT_S)
+        self._supervisor = supervisor
+        self._run_core(supervisor, self._program("crossplane", binary, "core", "start", flags))
+
+    def _run_core(self, supervisor: Supervisor, program: Program) -> None:
+        self._core = supervisor.start(program)
+        self._core.await_ready(lambda: answers(self._probe_url), timeout_s=START_TIMEOUT_S)
 
     def _start_rbac_manager(self, supervisor: Supervisor, binary: Path) -> None:
         env = {"KUBECONFIG": str(self.rbac_kubeconfig)}

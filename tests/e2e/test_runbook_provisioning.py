@@ -206,7 +206,6 @@ def test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so(
     # A pipeline run in flight would make it again before anybody misses it.
     _pause(node, glass, paused="true")
     made(Kind.PAUSE_XR)
-    made(Kind.CROSSPLANE_AWAY)
     assert glass.delete(path, propagationPolicy="Foreground").ok
     wait_for(lambda: node.substrate(handle) is None, "the substrate gone")
     _pause(node, glass, paused=None)

@@ -47,9 +47,8 @@ EVIDENCE: Final[Mapping[Kind, str]] = {
     "test_a_deletion_that_meets_the_creating_run_leaves_nothing[delay-4.0-registered-Background]",
     Kind.BREAKER: "tests/e2e/test_breaker.py::"
     "test_fault_22_a_node_comes_and_leaves_in_order_though_its_breaker_is_open",
-    # Of one XR, which is paused: no run of it comes, whoever keeps it from coming.
-    Kind.CROSSPLANE_AWAY: "tests/e2e/test_runbook_provisioning.py::"
-    "test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so",
+    Kind.CROSSPLANE_AWAY: "tests/e2e/test_crossplane_away.py::"
+    "test_fault_22_a_node_comes_and_leaves_in_order_though_crossplane_is_away_meanwhile",
     Kind.BLUEPRINT_GONE: "tests/faults/catalogue/test_f66_f67_edits.py::"
     "test_f67_a_blueprint_that_is_withdrawn_under_a_node_neither_harms_nor_holds_it",
     Kind.NAMESPACE_NOT_READY: _AROUND.format(
