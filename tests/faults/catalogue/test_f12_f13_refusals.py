@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from reconciler.adapters.kubernetes.client import KubernetesError
+from reconciler.domain.broker.errors import StaleAggregateError
 from tests.faults.cases import Plain, begun
 from tests.faults.ground import Ground
 from tests.faults.outcome import outcome
@@ -85,3 +86,5 @@ async def test_f13_a_conflict_on_every_write_changes_nothing(
 
     assert isinstance(life.wire.meddle, Meddling)
     assert len(life.wire.meddle.touched) >= 5
+    refused = [error for error in life.errors if isinstance(error, StaleAggregateError)]
+    assert len(refused) >= 10

@@ -87,17 +87,25 @@ async def test_f67_a_blueprint_that_is_withdrawn_under_a_node_neither_harms_nor_
         assert await outcome(life) == whole.gone
 
 
+@pytest.mark.parametrize("accepted", [False, True])
 async def test_f67_a_blueprint_that_is_withdrawn_on_the_way_is_waited_for_or_not_needed(
-    ground: Ground, plain: Plain
+    ground: Ground, plain: Plain, accepted: bool
 ) -> None:
     whole = await plain.of(ground, Way.REPLACED)
     async with begun(ground) as life:
-        await life.round()
+        if accepted:
+            await life.look()
+        assert (await life.resource() is not None) == accepted
+        assert await life.substrate() is None
 
         life.catalogue.forget()
         for _ in range(6):
             await life.round()
+        waits = "BlueprintNotFound" in await life.reasons()
+        made_it = await life.substrate() is not None
         life.catalogue.remember()
+        life.forget()
         await life.until_ready()
 
+        assert (waits, made_it) == (not accepted, accepted)
         assert await outcome(life) == whole.ready

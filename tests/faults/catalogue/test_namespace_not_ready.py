@@ -63,9 +63,7 @@ async def test_a_later_generation_is_not_given_out_until_the_namespace_is_ready_
 ) -> None:
     whole = await plain.of(ground, Way.REPLACED)
     async with begun(ground) as life:
-        record = await life.record()
-        assert record is not None
-        await life.process.tick.run(record)
+        await life.look()
         assert len(await secrets(life)) == 1
         await lose(life)
 

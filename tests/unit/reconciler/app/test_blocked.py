@@ -36,7 +36,8 @@ async def test_it_names_its_provider_config_soon_after_the_catalogue_is_whole() 
 async def test_one_that_names_its_provider_config_rests_while_the_catalogue_is_away() -> None:
     world = World()
     await world.until_ready()
-    world.catalog.blueprints[samples.BLUEPRINT_NAME] = None
+    for part in (world.catalog.blueprints, world.catalog.credentials, world.catalog.clouds):
+        part.clear()
 
     assert await world.tick() != AGAIN_S
 

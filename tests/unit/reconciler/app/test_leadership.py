@@ -234,6 +234,7 @@ async def test_an_election_goes_on_after_the_store_was_away() -> None:
     async with standing(candidate):
         await until(lambda: len(candidate.leases.calls) > 2)
         assert not candidate.leadership.standing_by.is_set()
+        assert candidate.terms == []
         candidate.leases.away = False
         await until(lambda: candidate.terms)
 

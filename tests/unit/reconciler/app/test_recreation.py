@@ -447,6 +447,8 @@ async def test_what_was_there_before_its_record_is_not_recreated() -> None:
     world.raw["spec"]["observed"] = {"exists": True, "ready": True}
     for _ in range(3):
         await world.tick()
+    assert world.status["phase"] == "Ready"
+    assert world.store.tokens == {}
     world.store.clock.advance(timedelta(days=1))
 
     for _ in range(3):

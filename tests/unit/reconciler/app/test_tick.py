@@ -118,12 +118,17 @@ async def test_a_secret_lost_before_delivery_is_followed_by_the_next_generation(
 async def test_no_generation_follows_while_the_substrate_is_there() -> None:
     world = World()
     await world.tick_until_quiet()
-    world.react()
+    assert world.cluster.objects
     world.cluster.secrets.clear()
+    world.store.clock.advance(timedelta(seconds=31))
 
     await world.tick()
-
     assert world.resource.generation == 1
+
+    world.cluster.objects.clear()
+    world.react()
+    await world.tick()
+    assert world.resource.generation == 2
 
 
 async def test_a_paused_record_is_left_alone() -> None:
