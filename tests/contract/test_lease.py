@@ -12,7 +12,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.lease import PostgresLeases
+from reconciler.adapters.postgres.lease import CONNECT_TIMEOUT_S, PostgresLeases
+from reconciler.app.leadership import RETRY_S
+from reconciler.domain.lease import TTL_DEFAULT, Pace
 from reconciler.ports.identity import StoreUnavailableError
 from reconciler.ports.lease import Lease, LeaseStore
 from tests.fakes.databases import migrated_database
@@ -21,6 +23,9 @@ from tests.fakes.lease import InMemoryLeases
 pytestmark = pytest.mark.contract
 
 TTL = timedelta(minutes=10)
+PATIENCE_S = 30.0
+IDLE_S = 3.0
+"""Less than the server lets a transaction idle."""
 TURNS = 200
 """Of those that race; of so many some meet in the midst of an insert."""
 
@@ -96,6 +101,30 @@ async def test_who_never_heard_that_it_was_given_one_takes_it_at_once(world: Wor
     assert not await world.leases.renew(unheard, ttl=TTL)
 
 
+async def test_who_lost_it_is_its_holder_no_more(world: World) -> None:
+    lease = await _taken(world)
+    await world.passes(TTL)
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is not None
+
+    assert await world.leases.acquire(lease.key, holder="one", ttl=TTL) is None
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is not None
+
+
+@pytest.mark.parametrize("length", [128, 300])
+@pytest.mark.parametrize("place", [-1, -128], ids=["last", "last-but-127"])
+async def test_holders_of_long_names_that_differ_near_their_end_are_two(
+    world: World, length: int, place: int
+) -> None:
+    name = ["x"] * length
+    name[place] = "y"
+    one, two = "x" * length, "".join(name)
+    key = uuid4()
+    assert await world.leases.acquire(key, holder=one, ttl=TTL) is not None
+
+    assert await world.leases.acquire(key, holder=two, ttl=TTL) is None
+    assert await world.leases.acquire(key, holder=one, ttl=TTL) is not None
+
+
 async def test_each_key_has_a_holder_of_its_own(world: World) -> None:
     await _taken(world)
 
@@ -119,6 +148,50 @@ async def test_a_renewal_begins_its_time_anew(world: World) -> None:
     await world.passes(TTL / 2 + TTL / 4)
 
     assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is None
+
+
+async def test_renewals_do_not_add_up(world: World) -> None:
+    lease = await _taken(world)
+    for _ in range(3):
+        assert await world.leases.renew(lease, ttl=TTL)
+
+    await world.passes(TTL)
+
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is not None
+
+
+async def test_a_renewal_is_of_one_key_alone(world: World) -> None:
+    lease, other = await _taken(world), await _taken(world)
+    await world.passes(TTL / 2)
+
+    assert await world.leases.renew(lease, ttl=TTL)
+    await world.passes(TTL / 2)
+
+    assert await world.leases.acquire(other.key, holder="two", ttl=TTL) is not None
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is None
+
+
+async def test_a_release_is_of_one_key_alone(world: World) -> None:
+    lease, other = await _taken(world), await _taken(world)
+
+    await world.leases.release(lease)
+
+    assert await world.leases.acquire(other.key, holder="two", ttl=TTL) is None
+
+
+async def test_a_term_that_a_restored_store_has_not_reached_is_neither_renewed_nor_released(
+    world: World,
+) -> None:
+    lease = await _taken(world)
+    later = Lease(key=lease.key, holder="one", fence=lease.fence + 1)
+    await world.passes(TTL / 2)
+
+    assert not await world.leases.renew(later, ttl=TTL)
+    await world.leases.release(later)
+
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is None
+    await world.passes(TTL / 2)
+    assert await world.leases.acquire(lease.key, holder="two", ttl=TTL) is not None
 
 
 async def test_one_that_nobody_took_is_renewed_although_its_time_was_over(world: World) -> None:
@@ -166,10 +239,16 @@ async def test_of_many_that_come_at_once_one_gets_it() -> None:
     assert fences == [[1]] * TURNS
 
 
-_LET_GO_OF_THE_LINE = """
-SELECT count(*) = 0 FROM pg_stat_activity
+_LINES = """
+SELECT count(*) FROM pg_stat_activity
 WHERE application_name = 'plexsphere-broker-lease' AND datname = current_database()
 """
+
+
+async def _until_no_line_is_left(connection: asyncpg.Connection) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await connection.fetchval(_LINES):  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.integration
@@ -180,13 +259,13 @@ async def test_a_take_whose_answer_is_late_keeps_nobody_waiting_for_the_lease_to
         assert before is not None
         await leases.release(before)
         connection = await asyncpg.connect(dsn)
+        assert await connection.fetchval(_LINES) == 1
         async with connection.transaction():
             await connection.execute("SELECT FROM plexsphere.driver_leases FOR UPDATE")
-            with pytest.raises(StoreUnavailableError):
-                await leases.acquire(before.key, holder="one", ttl=TTL)
-        async with asyncio.timeout(30):
-            while not await connection.fetchval(_LET_GO_OF_THE_LINE):  # noqa: ASYNC110 - the server tells nobody
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(PATIENCE_S):
+                with pytest.raises(StoreUnavailableError):
+                    await leases.acquire(before.key, holder="one", ttl=TTL)
+        await _until_no_line_is_left(connection)
 
         patient = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
         after = await patient.acquire(before.key, holder="one", ttl=TTL)
@@ -195,6 +274,92 @@ async def test_a_take_whose_answer_is_late_keeps_nobody_waiting_for_the_lease_to
         assert after.fence > before.fence
         patient.close()
         await connection.close()
+
+
+@pytest.mark.integration
+async def test_a_call_that_is_left_in_the_middle_leaves_no_line_behind() -> None:
+    with migrated_database() as dsn:
+        leases = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        lease = await leases.acquire(uuid4(), holder="one", ttl=TTL)
+        assert lease is not None
+        connection = await asyncpg.connect(dsn)
+        async with connection.transaction():
+            await connection.execute("SELECT FROM plexsphere.driver_leases FOR UPDATE")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await leases.renew(lease, ttl=TTL)
+
+        await _until_no_line_is_left(connection)
+
+        assert await leases.renew(lease, ttl=TTL)
+        leases.close()
+        await connection.close()
+
+
+@pytest.mark.integration
+async def test_a_line_that_the_server_cut_is_made_anew_without_a_failure() -> None:
+    with migrated_database() as dsn:
+        leases = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        lease = await leases.acquire(uuid4(), holder="one", ttl=TTL)
+        assert lease is not None
+        line = leases._connection
+        assert line is not None
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'plexsphere-broker-lease' AND datname = current_database()"
+        )
+        async with asyncio.timeout(PATIENCE_S):
+            while not line.is_closed():  # noqa: ASYNC110 - the driver tells nobody
+                await asyncio.sleep(0.01)
+
+        assert await leases.renew(lease, ttl=TTL)
+        leases.close()
+        await connection.close()
+
+
+@pytest.mark.integration
+async def test_who_stands_by_waits_for_no_write_of_the_holder_and_for_no_maintenance() -> None:
+    with migrated_database() as dsn:
+        leases = PostgresLeases(dsn, answer_within=timedelta(seconds=60))
+        lease = await leases.acquire(uuid4(), holder="one", ttl=TTL)
+        assert lease is not None
+        connection = await asyncpg.connect(dsn)
+        async with connection.transaction():
+            # A write of the holder's under way, and what an index that is made takes.
+            await connection.execute("SELECT FROM plexsphere.driver_leases FOR KEY SHARE")
+            await connection.execute("LOCK TABLE plexsphere.driver_leases IN SHARE MODE")
+            async with asyncio.timeout(IDLE_S):
+                assert await leases.acquire(lease.key, holder="two", ttl=TTL) is None
+        leases.close()
+        await connection.close()
+
+
+async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
+@pytest.mark.integration
+async def test_a_server_that_takes_the_line_and_says_nothing_is_given_up() -> None:
+    silent = await asyncio.start_server(_say_nothing, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    leases = PostgresLeases(
+        f"postgresql://nobody:nothing@127.0.0.1:{port}/none", answer_within=timedelta(seconds=60)
+    )
+
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(StoreUnavailableError):
+            await leases.acquire(uuid4(), holder="one", ttl=TTL)
+    silent.close()
+
+
+def test_after_a_line_that_could_not_be_made_another_try_fits_into_a_term() -> None:
+    pace = Pace(ttl=TTL_DEFAULT)
+
+    first_s = pace.renewed_every.total_seconds() + CONNECT_TIMEOUT_S + RETRY_S
+
+    assert first_s + CONNECT_TIMEOUT_S / 2 < pace.held_for.total_seconds()
 
 
 _REFUSALS = {

@@ -17,7 +17,7 @@ from reconciler.adapters.postgres.classify import passing
 from reconciler.ports.lease import Lease
 
 CONNECT_TIMEOUT_S: Final = 2.0
-"""One attempt to connect: another one fits before a term of the shortest lease is over."""
+"""One attempt to connect: after it, another one fits into a term of the default length."""
 _HOLDER_MAX: Final = 128
 """Characters of a holder that are stored: the last ones, which tell it from others."""
 
