@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dev.controlplane import ControlPlane
+from tests.e2e import dropping
 from tests.e2e.deploy import holding
 from tests.e2e.deploy.holding import (
     make_record,
@@ -50,6 +51,26 @@ def test_without_policies_a_record_loses_its_finalizer(bare: ControlPlane) -> No
     assert place.admin.delete(record).ok
 
     assert place.gone(record)
+
+
+def test_without_policies_what_somebody_tries_on_a_machine_is_seen_to_get_through(
+    bare: ControlPlane,
+) -> None:
+    place = Place(Caller(bare.kubeconfig))
+    substrate = place.substrate()
+    child = place.machine(substrate)
+
+    for path in (substrate, child):
+        for _, change in dropping.CHANGES[:2]:
+            tried = dropping.attempt(place.admin, path, change)
+            again = dropping.attempt(place.admin, path, change)
+            assert tried is not None
+            assert again is not None
+            assert (tried.held, tried.changed) == (True, True)
+            assert (again.held, again.changed) == (True, False)
+        deleted = dropping.attempt(place.admin, path, None)
+        assert deleted is not None
+        assert (deleted.held, deleted.changed) == (True, True)
 
 
 def test_without_policies_a_namespace_takes_everything(bare: ControlPlane) -> None:
