@@ -16,7 +16,8 @@ TESTS ?=
 WORKERS ?= 2
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadscope
 LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py blueprints_installed.py \
-	enrol_left_over.py lifecycle.py protection.py registration_timeout.py deletion_matrix.py)
+	enrol_left_over.py lifecycle.py protection.py registration_timeout.py deletion_matrix.py) \
+	tests/e2e/random_run
 
 .PHONY: venv lock fmt generate check prepare test test-long simulate mutants demo up down clean render packages bench
 
