@@ -635,6 +635,20 @@ def test_a_standalone_resource_needs_no_token_and_no_node() -> None:
     assert said(ready, REGISTERED) == (False, "NotExpected")
 
 
+def test_a_standalone_resource_asks_for_no_token_that_a_status_names() -> None:
+    accepted = given.declaration(meshRole="standalone", injectionStrategy="provider-secret")
+    role = {"meshRole": "standalone", "injectionStrategy": "provider-secret"}
+    found = {**given.required(blueprint=given.blueprint(**role)), "substrate": None}
+    named, node = given.status(accepted=accepted), given.status()
+    assert named["bootstrap"]["secretRef"]
+
+    standalone = given.answer(resources={"record": given.record(named)}, found=found)
+    enrolled = given.answer(resources={"record": given.record(node)}, found=given.required())
+
+    assert "token" not in standalone.requirements
+    assert "token" in enrolled.requirements
+
+
 def test_every_answer_gives_every_condition_with_reason_and_message() -> None:
     moments = [given.answer(), born(), alive(), alive(substrate="Absent"), given.answer(found={})]
 
