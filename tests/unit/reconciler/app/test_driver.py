@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from function.contract.strategy import MeshRole, Phase
+from reconciler.app import driver
 from reconciler.app.keys import CredentialKey, SiblingsKey
 from reconciler.app.sweep import FULL_PASS, IN_TURN
 from reconciler.app.vanished import SECOND_LOOK_S
@@ -436,3 +437,24 @@ async def test_a_sweep_looks_at_credentials_in_turn() -> None:
 
     assert (len(first), len(second), len(third)) == (IN_TURN + 1, 51, IN_TURN + 1)
     assert used.issubset({*first, *second})
+
+
+@pytest.mark.parametrize(
+    ("change", "news"),
+    [
+        ({"annotations": {"provisioning.plexsphere.com/force-release": "OPS-17"}}, True),
+        ({"generation": 2}, True),
+        ({"deletionTimestamp": "2026-11-23T00:00:00Z"}, True),
+        ({"uid": "made-anew"}, True),
+        ({"labels": {"team": "desk"}}, False),
+        ({"resourceVersion": "99"}, False),
+    ],
+)
+def test_what_somebody_else_wrote_of_a_record_is_news_and_its_status_is_none(
+    change: dict[str, object], news: bool
+) -> None:
+    metadata: dict[str, object] = {"uid": "one", "generation": 1}
+    before = {"metadata": metadata, "status": {"phase": "Ready"}}
+    after = {"metadata": {**metadata, **change}, "status": {"phase": "Failed"}}
+
+    assert (driver._news(after) != driver._news(before)) == news

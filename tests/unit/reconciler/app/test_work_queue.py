@@ -197,6 +197,17 @@ def test_a_described_error_shows_our_words_and_only_the_type_of_others() -> None
     assert describe(error) == "InvalidInputError: cannot read row <- ValueError"
 
 
+def test_a_described_error_names_five_of_its_causes_at_most() -> None:
+    error: Exception | None = None
+    for number in range(9):
+        outer = InvalidInputError(f"layer {number}")
+        outer.__cause__, error = error, outer
+    assert error is not None
+
+    assert describe(error).count("layer") == 5
+    assert describe(error).startswith("InvalidInputError: layer 8 <- ")
+
+
 class Timers:
     """An event loop's timers that are only noted, and fired by hand."""
 
