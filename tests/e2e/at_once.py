@@ -62,9 +62,10 @@ class Case:
         return node.until_enrolling(timeout_s=timeout_s)
 
 
-AT_ONCE: Final = 16
-"""Lives beside one another. The slower all go, the more of its breaker's hundred tokens each costs
-its XR: of 24 at once one came to more, and Crossplane let go of it for minutes."""
+AT_ONCE: Final = 18
+"""Lives beside one another: all that the deletion matrix has of one crash. The slower all go, the
+more of its breaker's hundred tokens each costs its XR: of 24 at once one came to more, and
+Crossplane let go of it for minutes."""
 
 T = TypeVar("T")
 Outcome = Callable[[T], None]
