@@ -111,19 +111,22 @@ def node_first(history: History) -> Breaches:
 
 def _by_break_glass(history: History, fact: CloudFact) -> bool:
     """Tell whether break-glass asked for this machine's end, and not for an earlier one's."""
-    born = [one.at for one in history.cloud if one.uid == fact.uid and one.what == "created"]
-    since = min(born, default=fact.at)
+    since = min(one.at for one in history.cloud if one.uid == fact.uid)
     return any(since < at < fact.at for at in history.by_break_glass(fact.name))
 
 
 def _followed_break_glass(history: History, request: Request) -> bool:
-    """Tell whether a deletion is break-glass's, or that of what it left of the same machine."""
+    """Tell whether a deletion is break-glass's, or that of what it left of the same object."""
     if BREAK_GLASS in request.groups:
         return True
+    # By the API server's word: of a machine that the cloud refused, the cloud knows no making.
     made = [
-        fact.at for fact in history.cloud if fact.name == request.name and fact.what == "created"
+        one.at
+        for one in history.requests
+        if (one.resource, one.name, one.code) == (request.resource, request.name, 201)
+        and one.at < request.at
     ]
-    since = max((at for at in made if at < request.at), default=request.at)
+    since = max(made, default=request.at)
     return any(since < at < request.at for at in history.by_break_glass(request.name))
 
 

@@ -425,6 +425,22 @@ def test_what_break_glass_takes_is_no_breach_and_a_later_machine_is_judged_again
     assert {breach.promise for breach in judge(replace(taken, cloud=[*taken.cloud, *again]))} == {3}
 
 
+def test_what_the_collector_takes_after_break_glass_is_no_breach_and_what_comes_then_is() -> None:
+    def taken(*more: Request) -> set[int]:
+        machine = _request("patch", "machines", THERE, 8, code=201)
+        collected = _request("delete", "machines", THERE, 51, user="generic-garbage-collector")
+        requests = [*WELL.requests, machine, _glass(THERE, 50), collected, *more]
+        # The cloud had refused it, and so tells of no making.
+        cloud = [*_without(WELL.cloud, WELL.cloud[1]), _fact("create-failed", THERE, 8)]
+        history = replace(WELL, requests=requests, cloud=cloud)
+        return {breach.promise for breach in judge(history)}
+
+    anew = _request("patch", "machines", THERE, 60, code=201)
+
+    assert taken() == set()
+    assert taken(anew, _request("delete", "machines", THERE, 70)) == {3}
+
+
 def test_nobody_is_late_while_nobody_reconciles() -> None:
     late = replace(WELL, resources=[WELL.resources[0], _row(THERE, created_at=at(40))])
     down = Interval(begun=at(5), ended=at(39))
