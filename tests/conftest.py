@@ -14,6 +14,7 @@ from collections.abc import Generator
 from typing import Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -21,6 +22,10 @@ from tests.simulation import evidence
 
 BESIDE: Final = ("tests/e2e/test_controlplane.py", "tests/e2e/test_existing_cluster.py")
 """Modules of a folder of `TOGETHER` that have a control plane of their own, and no lives on it."""
+
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes is the machine's; no test holds a time.
+settings.load_profile("unhurried")
 
 MANY: Final = "tests/e2e/"
 """The group of the end-to-end tests that lead many lives at once."""
