@@ -42,7 +42,7 @@ def delay_step(seconds: float) -> dict[str, Any]:
     return {"step": "delay", "functionRef": {"name": DELAY_FUNCTION}, "input": given}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
     (ROOT / ".run").mkdir(exist_ok=True)
     run_dir = Path(tempfile.mkdtemp(prefix="e2e-", dir=ROOT / ".run"))

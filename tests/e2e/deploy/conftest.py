@@ -15,14 +15,14 @@ from tests.e2e.deploy.place import (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Give a control plane without our processes, which would act on what tests make."""
     with ControlPlane.from_environment(tmp_path_factory.mktemp("plane")) as plane:
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def deployed(control_plane: ControlPlane) -> ControlPlane:
     """Crossplane's accounts and roles as its chart makes them, and all of ours."""
     manifests = binaries.core_manifests(report=lambda _line: None)
