@@ -113,14 +113,15 @@ def stages(tree: Path, mutant: Mutant, covered: Covered) -> list[list[str]]:
         others = [each for each in covered.of_modules([mutant.path]) if each not in set(tests)]
     else:
         tests = covered.of_modules([mutant.path, *importers(tree, mutant.path)])
-        others = [*READERS]
+        # What a data class is given runs no line of its module.
+        others = [*importers(tree, mutant.path, within=["tests"]), *READERS]
     return [part for part in (tests[:QUICK], tests[QUICK:], others) if part]
 
 
-def importers(tree: Path, path: str) -> list[str]:
-    """Return the modules that import a module, or something of it."""
+def importers(tree: Path, path: str, within: Sequence[str] = PACKAGES) -> list[str]:
+    """Return the modules of some folders that import a module, or something of it."""
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    code = sorted(each for package in PACKAGES for each in (tree / package).rglob("*.py"))
+    code = sorted(each for folder in within for each in (tree / folder).rglob("*.py"))
     return [
         str(each.relative_to(tree))
         for each in code
