@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, cast
 from uuid import uuid4
 
 import asyncpg
@@ -335,14 +336,19 @@ async def test_who_stands_by_waits_for_no_write_of_the_holder_and_for_no_mainten
         await connection.close()
 
 
-async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.read()
-    writer.close()
-
-
 @pytest.mark.integration
 async def test_a_server_that_takes_the_line_and_says_nothing_is_given_up() -> None:
-    silent = await asyncio.start_server(_say_nothing, "127.0.0.1", 0)
+    lines: list[asyncio.Task[None]] = []
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.append(cast("asyncio.Task[None]", asyncio.current_task()))
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     leases = PostgresLeases(
         f"postgresql://nobody:nothing@127.0.0.1:{port}/none", answer_within=timedelta(seconds=60)
@@ -351,7 +357,10 @@ async def test_a_server_that_takes_the_line_and_says_nothing_is_given_up() -> No
     async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(StoreUnavailableError):
             await leases.acquire(uuid4(), holder="one", ttl=TTL)
-    silent.close()
+        silent.close()
+        await asyncio.gather(*lines)
+
+    assert lines
 
 
 def test_after_a_line_that_could_not_be_made_another_try_fits_into_a_term() -> None:
