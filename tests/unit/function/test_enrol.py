@@ -404,6 +404,21 @@ def test_each_strategy_fills_its_own_fields(strategy: str, paths: set[str]) -> N
     assert set(values) == paths
 
 
+@pytest.mark.parametrize(
+    ("strategy", "field"), [("provider-secret", "providerSecret"), ("helm-values", "helmValues")]
+)
+def test_a_kind_that_nobody_knows_takes_the_bootstrap_where_a_blueprint_would(
+    strategy: str, field: str
+) -> None:
+    box = {"apiVersion": "machines.example.org/v1", "kind": "Box", "spec": {"size": "small"}}
+    world = World(entry(injectionStrategy=strategy), server=box)
+    world.step()
+    world.accept()
+    world.objects["record-server"]["status"]["enrolment"]["plexdImage"] = "r.example.org/plexd:v1"
+
+    assert set(composed(world.run())["spec"]["parameters"]) == {field}
+
+
 def test_user_data_goes_as_base64_where_the_kind_wants_it() -> None:
     machine = {
         "apiVersion": "compute.azure.m.upbound.io/v1beta1",
@@ -431,6 +446,15 @@ def test_a_preview_shows_every_resource_with_a_placeholder() -> None:
     assert condition(answer, "Admitted").reason == "Preview"
 
 
+CONDITIONS: list[Object] = [{"type": f"Failed{number}"} for number in range(17)]
+
+
+def test_as_many_terminal_conditions_as_may_be_are_taken() -> None:
+    world = World(entry(terminalConditions=CONDITIONS[:16]), server=server())
+
+    assert "record-server" in world.run().desired.resources
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -438,6 +462,7 @@ def test_a_preview_shows_every_resource_with_a_placeholder() -> None:
         ({"resources": [entry(), entry()]}, "names must be unique"),
         ({"resources": [entry(provider="moon")]}, "input.resources.0.provider"),
         ({"resources": [entry(surprise=1)]}, "input.resources.0.surprise"),
+        ({"resources": [entry(terminalConditions=CONDITIONS)]}, "terminalConditions"),
         ({"resources": [entry(hold=["server"])]}, "hold must name other resources"),
     ],
 )

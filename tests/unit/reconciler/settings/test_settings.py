@@ -102,6 +102,13 @@ def test_every_fault_is_told_at_once() -> None:
     assert len(caught.value.faults) == len(REQUIRED) + 1
 
 
+@pytest.mark.parametrize("ttl", ["4s", "60s"])
+def test_the_bounds_of_a_lease_are_taken(ttl: str) -> None:
+    settings = load(PLEXSPHERE_LEASE_TTL=ttl)
+
+    assert settings.lease_ttl == timedelta(seconds=int(ttl.removesuffix("s")))
+
+
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
