@@ -1,7 +1,7 @@
 """Which tests share a worker when several run side by side, what begins first, and what one shows.
 
-A folder's session fixtures (a control plane, a stack, a rendering) are dear: what uses one of them
-stays together, so that each is made once. Everything else goes module by module. Of the end-to-end
+What a folder shares (a control plane, a stack, a rendering) is dear: what uses one of them stays
+together, so that each is made once. Everything else goes module by module. Of the end-to-end
 tests, those of many lives at once begin at once, and those of few have a stack of their own, which
 begins so late that both workers end together: two stacks with many lives would each cost the
 other's XRs their breakers' tokens. Beside them go the others, the longest first, so that no worker
@@ -50,7 +50,7 @@ TOGETHER: Final = (
     "tests/integration/grpc/",
     "tests/render/",
 )
-"""Folders of which each makes something once for a whole session; the first that fits counts."""
+"""Folders of which each makes something once for all its tests; the first that fits counts."""
 
 LONGEST: Final = (
     MANY,
