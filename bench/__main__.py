@@ -1,8 +1,8 @@
 """The bench's commands: `python -m bench` for speed, `... memory`, `... registration`, `... scale`.
 
-Belongs here: flags, and the order in which contenders take their turns. Not here:
-measuring and judging. Targets are printed as met or missed; `--strict` alone makes a
-miss an exit status, because a shared machine misses now and then.
+Flags, and the order in which contenders take their turns. Targets are printed as met or
+missed; `--strict` alone makes a miss an exit status, because a shared machine misses now
+and then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The bare SDK composing the same objects: the least a Python function can do.
 
-Belongs here: a server that turns a plan's dictionaries into a response, as the SDK's
-template does. Not here: reading anything of the request, which a real one would have to.
+A server that turns a plan's dictionaries into a response, as the SDK's template does.
 """
 
 from __future__ import annotations

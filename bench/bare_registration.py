@@ -1,7 +1,6 @@
 """The least a Python registration can do: consume a row, insert a node and an event.
 
-Belongs here: a bare aiohttp handler over asyncpg, one transaction a request, on tables of
-its own. Not here: anything that makes a registration safe.
+A bare aiohttp handler over asyncpg, one transaction a request, on tables of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Edits at a rate, and how long each answer takes to be seen by somebody else.
 
-Belongs here: making the edits and watching for what is made of them. Not here: what the times
-say (`scale`), and who answers.
+Making the edits and watching for what is made of them.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bench.crowd import Member
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient, KubernetesError
-from reconciler.adapters.kubernetes.packed import Key
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
+from reconciler.adapters.kubernetes.cache.packed import Key
+from reconciler.adapters.kubernetes.transport.client import MERGE, KubernetesClient, KubernetesError
 from tests.e2e.deploy.place import RECORD
 from tests.integration.load.agents import until
 

@@ -1,7 +1,7 @@
 """The functions that are compared, each as a process of its own.
 
-Belongs here: how each is started and what it is sent. Not here: measuring. All serve in
-the clear on loopback: TLS costs all of them the same.
+How each is started and what it is sent. All serve in the clear on loopback: TLS costs all
+of them the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A crowd: thousands of nodes that are Ready, made from one that went the whole way.
 
-Belongs here: copying that one's record and rows. Not here: measuring. The copies differ in
-names and ids alone, so that a reconciler which looks at them finds nothing to do, as it would
-after a restart beside a fleet. Function, Crossplane and cloud are not there: their half of the
-records is written by an administrator, and no object of theirs stands behind them.
+Copying that one's record and rows. The copies differ in names and ids alone, so that a
+reconciler which looks at them finds nothing to do, as it would after a restart beside a
+fleet. Function, Crossplane and cloud are not there: their half of the records is written by
+an administrator, and no object of theirs stands behind them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from uuid_utils.compat import uuid7
 
 from dev.controlplane import ControlPlane
 from function.contract import names
-from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient
 from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.transport.client import MERGE, KubernetesClient
 from tests.contract.cluster_worlds import RECORD, VM, XR
 from tests.e2e.deploy import holding
 from tests.e2e.deploy.place import definition

@@ -1,8 +1,8 @@
 """The least any controller can do: watch the records, and answer each edit with one status write.
 
-Belongs here: a program of its own (`python -m bench.echo KUBECONFIG`), on the driver's own cache
-and client, without a store, rules or safety. Beside it the driver's reaction is read: what it
-misses, the API server misses on this machine. Not here: measuring.
+A program of its own (`python -m bench.echo KUBECONFIG`), on the driver's own cache and
+client, without a store, rules or safety. Beside it the driver's reaction is read: what it
+misses, the API server misses on this machine.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.changes import COLLECTION, mark_of
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient, KubernetesError
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
+from reconciler.adapters.kubernetes.cache.packed import Key
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.kubernetes.packed import Key
+from reconciler.adapters.kubernetes.transport.client import MERGE, KubernetesClient, KubernetesError
 
 TRIES_MAX: Final = 10
 """Of one answer; a crowded API server refuses one now and then."""

@@ -1,7 +1,7 @@
 """A consumer of events over HTTP, as small as one can be: the other end of a measurement.
 
-Belongs here: taking structured events and telling how many came and whether each aggregate's
-were in order. Not here: measuring. A process of its own; `bench.events` starts it.
+Taking structured events and telling how many came and whether each aggregate's were in
+order. A process of its own; `bench.events` starts it.
 """
 
 from __future__ import annotations

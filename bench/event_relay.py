@@ -1,7 +1,7 @@
 """One relay as a process: what `broker serve` runs, without the rest of it.
 
-Belongs here: relaying until standard input ends, then one line of JSON with what it took.
-Not here: measuring. `bench.events` starts it.
+Relaying until standard input ends, then one line of JSON with what it took. `bench.events`
+starts it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 import sys
 import time
 
-from reconciler.adapters.events.choose import open_sink
-from reconciler.adapters.postgres.bell import Bell
-from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
-from reconciler.app.relay import Relay, RelayPorts
-from reconciler.ports.events import Backlog
-from reconciler.wiring.relaying import EVENTS
+from reconciler.adapters.events.open_sink import open_sink
+from reconciler.adapters.postgres.outbox.notify_channel import NotifyChannel
+from reconciler.adapters.postgres.outbox.relay_store import PostgresOutbox
+from reconciler.app.outbox.relay import Relay, RelayPorts
+from reconciler.ports.store.outbox import Backlog
+from reconciler.wiring.relay import EVENTS
 
 
 class Meter:
@@ -43,7 +43,7 @@ class Meter:
 async def main(dsn: str, sink_url: str) -> None:
     """Relay; a line on standard output says that it began."""
     sink = open_sink(sink_url, source="/bench", stream="bench" if "nats" in sink_url else None)
-    outbox, meter, bell = PostgresOutbox(dsn), Meter(), Bell(dsn)
+    outbox, meter, bell = PostgresOutbox(dsn), Meter(), NotifyChannel(dsn)
     ports = RelayPorts(outbox=outbox, sink=sink, meter=meter, monotonic=time.monotonic)
     relay = Relay(ports, batch=512)
     bell.listen(EVENTS, lambda _: relay.wake())

@@ -1,7 +1,7 @@
 """Events per second, in order, and how late they are: `python -m bench events`.
 
-Belongs here: filling an outbox, starting relays on it, and what the figures say. Relays and the
-HTTP consumer are processes of their own, Postgres and NATS are real. Source: issue "Scale".
+Filling an outbox, starting relays on it, and what the figures say. Relays and the HTTP
+consumer are processes of their own, Postgres and NATS are real. Source: issue "Scale".
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from bench import report
 from dev.nats import NATS
 from dev.postgres import Postgres
 from dev.supervisor import Supervisor
-from reconciler.adapters.postgres import migrate
-from reconciler.adapters.postgres.bell import Bell
-from reconciler.adapters.postgres.pool import open_pool
+from reconciler.adapters.postgres.connection import migrate
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.adapters.postgres.outbox.notify_channel import NotifyChannel
 from reconciler.domain.events.kinds import AggregateType, IdentityEventType
-from reconciler.wiring.relaying import EVENTS
+from reconciler.wiring.relay import EVENTS
 
 RESULTS: Final = Path(__file__).with_name("results")
 RATE_MIN: Final = 5_000
@@ -156,7 +156,7 @@ async def _fill(pool: asyncpg.Pool, count: int) -> None:
 
 async def _drip(dsn: str, pool: asyncpg.Pool) -> None:
     """Append events at a rate, and ring as the broker does."""
-    bell = Bell(dsn)
+    bell = NotifyChannel(dsn)
     ringing = asyncio.create_task(bell.run())
     loop = asyncio.get_running_loop()
     started = loop.time()

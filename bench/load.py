@@ -1,8 +1,8 @@
 """A client that sends one request after the other.
 
-Belongs here: a closed loop of some clients on one connection, as core holds one to each
-function. Not here: what figures mean (`bench.report`). Requests are sent as bytes and
-answers are not decoded, so that the client takes little of the cores it shares.
+A closed loop of some clients on one connection, as core holds one to each function.
+Requests are sent as bytes and answers are not decoded, so that the client takes little of
+the cores it shares.
 """
 
 from __future__ import annotations

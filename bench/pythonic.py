@@ -1,8 +1,8 @@
 """The release of function-pythonic that is compared, in an environment of its own.
 
-Belongs here: installing the current release from its lock where Python has one, else the
-old one that the demo pins. Not here: starting it. Source: issue "Speed": the comparison
-counts on Python 3.12 and later, because the current release needs that.
+Installing the current release from its lock where Python has one, else the old one that the
+demo pins. Source: issue "Speed": the comparison counts on Python 3.12 and later, because
+the current release needs that.
 """
 
 from __future__ import annotations

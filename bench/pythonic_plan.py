@@ -1,7 +1,6 @@
 """The same objects in function-pythonic's language; runs in its environment, not in ours.
 
-Belongs here: one class that composes the plan it finds beside it. It imports nothing of
-ours.
+One class that composes the plan it finds beside it. It imports nothing of ours.
 """
 
 import json

@@ -1,9 +1,8 @@
 """Registrations per second, ours beside the least a Python handler can do.
 
-Belongs here: the client, the turns, and what the figures say. Both servers are processes of
-their own over one Postgres; client, bodies and connections are the same; turns alternate.
-A ratio is taken within a round, and the median over rounds counts. Source: issue "Races and
-load".
+The client, the turns, and what the figures say. Both servers are processes of their own
+over one Postgres; client, bodies and connections are the same; turns alternate. A ratio is
+taken within a round, and the median over rounds counts. Source: issue "Races and load".
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import click
 from bench import bare_registration, report
 from dev import registrations
 from dev.postgres import Postgres
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.postgres.connection import migrate
 
 CLIENTS: Final = (1, 16)
 PROJECT_NODES: Final = 20

@@ -1,7 +1,7 @@
 """One registration server as a process of its own: ours, or the bare one.
 
-Belongs here: what both have in common, so that only the handler differs. It prints its URL
-and serves until its standard input ends, so that it never outlives who started it.
+What both have in common, so that only the handler differs. It prints its URL and serves
+until its standard input ends, so that it never outlives who started it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from aiohttp import web
 from bench import bare_registration
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http.listener import Address, listening
-from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.node.node_app import node_app
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.app.enrolment import Enrolment, EnrolmentPorts
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.adapters.postgres.registration.enrolment_store import PostgresEnrolmentStore
+from reconciler.app.registration.registration import RegistrationPorts, RegistrationService
 from tests.fakes.budget import unlimited
 
 
@@ -36,14 +36,14 @@ async def _serve(kind: str, dsn: str) -> None:
     try:
         application = bare_registration.app(pool)
         if kind == "ours":
-            ports = EnrolmentPorts(
+            ports = RegistrationPorts(
                 store=PostgresEnrolmentStore(pool),
                 secrets=SystemSecretSource(env="load"),
                 ids=UUIDv7Source(),
                 clock=SystemClock(),
                 project_budget=unlimited(),
             )
-            enrolment = Enrolment(ports, on_registered=lambda _: None)
+            enrolment = RegistrationService(ports, on_registered=lambda _: None)
             application = node_app(enrolment, address_budget=unlimited(), bearer_budget=unlimited())
         await _until_input_ends(application)
     finally:

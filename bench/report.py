@@ -1,8 +1,8 @@
 """What the figures say: ratios, targets, a table, a file.
 
-Belongs here: arithmetic on finished turns, and their form for people and for machines.
-Not here: measuring. A ratio is taken within a round, where both contenders met the same
-machine, and the median over rounds counts. Source: issue "Speed".
+Arithmetic on finished turns, and their form for people and for machines. A ratio is taken
+within a round, where both contenders met the same machine, and the median over rounds
+counts. Source: issue "Speed".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The driver beside thousands of nodes: memory, cold start, cost, reaction, and rest.
 
-Belongs here: what is measured of a real `broker serve` on a real API server and Postgres, and
-what the figures say. Not here: making the crowd (`crowd`). There is no Crossplane, no kubelet
-and, while it is measured, no controller manager; etcd and Postgres do not sync to disk
-(`dev`), so that a shared disk's moods are not the figure. Source: issue "Scale".
+What is measured of a real `broker serve` on a real API server and Postgres, and what the
+figures say. There is no Crossplane, no kubelet and, while it is measured, no controller
+manager; etcd and Postgres do not sync to disk (`dev`), so that a shared disk's moods are
+not the figure. Source: issue "Scale".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dev.process import Program
 from dev.stack import ROOT
 from dev.supervisor import Supervisor
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.app.sweep import IN_TURN
+from reconciler.app.controller.sweep import IN_TURN
 from tests.integration.load.agents import eventually, until
 from tests.integration.load.stage import Broker
 

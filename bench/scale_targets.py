@@ -1,6 +1,6 @@
 """What the figures of thousands of nodes say against the issue's targets.
 
-Belongs here: the rows and their judgement. Not here: measuring (`scale`). Source: issue "Scale".
+The rows and their judgement. Source: issue "Scale".
 """
 
 from __future__ import annotations

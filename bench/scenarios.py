@@ -1,7 +1,7 @@
 """The requests that are sent, and what the answer to each composes.
 
-Belongs here: one real moment of a node's life per scenario. Not here: sending. A new
-input kind is a builder and its lines in `SCENARIOS`.
+One real moment of a node's life per scenario. A new input kind is a builder and its lines
+in `SCENARIOS`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who somebody is to an API server, and how to become a service account.
 
-Belongs here: token kubeconfigs and self-reviews. Not here: reading and writing objects
-(`dev.kube`). Everything in `dev` and the end-to-end tests may import it.
+Token kubeconfigs and self-reviews. Everything in `dev` and the end-to-end tests may import
+it.
 """
 
 from datetime import timedelta

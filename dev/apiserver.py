@@ -1,8 +1,6 @@
 """How etcd, kube-apiserver and kube-controller-manager are started on a host.
 
-Belongs here: their flags and certificates. Not here: their order and life, which is
-`dev.controlplane`'s, nor anything about Crossplane. Only `dev.controlplane` and tests
-import it.
+Their flags and certificates. Only `dev.controlplane` and tests import it.
 """
 
 from collections.abc import Mapping, Sequence

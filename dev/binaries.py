@@ -1,8 +1,7 @@
 """Builds the control plane's programs from pinned Go modules, once.
 
-Belongs here: which programs exist, their build flags, the cache, and the files that
-Crossplane ships beside its program. Not here: how they are started. Everything in
-`dev` and the end-to-end tests may import it.
+Which programs exist, their build flags, the cache, and the files that Crossplane ships
+beside its program. Everything in `dev` and the end-to-end tests may import it.
 
 A build is found by the hash of what went into it, appears by an atomic rename, and is
 made by one process at a time. An interrupted one goes on where it was: Go keeps the

@@ -1,8 +1,7 @@
 """Renders the few Helm templates that Crossplane's rights come from.
 
-Belongs here: a reader for the subset of Helm that Crossplane's RBAC templates use.
-Not here: a template engine; whatever it does not know is an error, so that a chart
-that changed is noticed. Only `dev.crossplane` and tests import it.
+A reader for the subset of Helm that Crossplane's RBAC templates use. Only `dev.crossplane`
+and tests import it.
 """
 
 import re

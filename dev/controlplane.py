@@ -1,8 +1,7 @@
 """The control plane as host processes: start order, readiness, access, end.
 
-Belongs here: etcd, API server and controller manager as one thing with a life, and an
-existing cluster in their place. Not here: their flags (`dev.apiserver`) and Crossplane
-(`dev.crossplane`). Everything in `dev` and the end-to-end tests may import it.
+Etcd, API server and controller manager as one thing with a life, and an existing cluster in
+their place. Everything in `dev` and the end-to-end tests may import it.
 
 `python -m dev.controlplane --run-dir DIR` starts it with Crossplane until Ctrl-C.
 """

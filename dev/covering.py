@@ -4,7 +4,7 @@ A plugin of pytest (`-p dev.covering`): it traces one run of the tests and write
 who ran what and how long each took. A test is a function with all its parameters; what runs at
 import is nobody's. `dev.mutants` makes the run and reads what came of it.
 
-Belongs here: the tracing, and asking it. Not here: what is changed, and which tests are left out.
+The tracing, and asking it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Crossplane core and its rbac manager as host processes, and functions it calls.
 
-Belongs here: installing core as its chart would, under its own service accounts, and
-making it call a function that runs on this host. Not here: the API server. Everything
-in `dev` and the end-to-end tests may import it.
+Installing core as its chart would, under its own service accounts, and making it call a
+function that runs on this host. Everything in `dev` and the end-to-end tests may import it.
 """
 
 import base64

@@ -1,8 +1,7 @@
 """`make demo`: one node from Git to Ready and back, on a real control plane.
 
-Belongs here: applying the example as Git would, showing what happens, and saying what
-blocks when something does not come. Not here: the stack (`dev.stack`) and the record of
-what happened (`dev.facts`).
+Applying the example as Git would, showing what happens, and saying what blocks when
+something does not come.
 """
 
 import os

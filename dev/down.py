@@ -1,7 +1,7 @@
 """`make down`: ends the stack that `make up` left running.
 
-Belongs here: finding it by the process id it wrote, and waiting for its end. Not here:
-ending anything else. Its children end with it, because the kernel ties them to it.
+Finding it by the process id it wrote, and waiting for its end. Its children end with it,
+because the kernel ties them to it.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Which composites `example/` holds, and what each is rendered with.
 
-Belongs here: the table that `make render` goes through. Not here: rendering. `dev.render`
-and the tests use it; a test fails when a composite in `example/` is not in the table.
+The table that `make render` goes through. `dev.render` and the tests use it; a test fails
+when a composite in `example/` is not in the table.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """A cluster that somebody else runs: whether the broker can be tried on it.
 
-Belongs here: what must be true of it before anything is written, each as one line for
-people. Not here: writing to it. `dev.controlplane` and `dev.stack` import it.
+What must be true of it before anything is written, each as one line for people.
 """
 
 import re

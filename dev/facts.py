@@ -1,7 +1,7 @@
 """What happened, from records that nobody writes for the sake of a demo or a test.
 
-Belongs here: reading Postgres, the demo cloud's facts and the API server's audit log into
-one timeline. Not here: judging it. `dev.demo` shows it, the end-to-end tests assert on it.
+Reading Postgres, the demo cloud's facts and the API server's audit log into one timeline.
+`dev.demo` shows it, the end-to-end tests assert on it.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A Function and its revision, made without any package.
 
-Belongs here: the documents that make core call a process on this host. Not here:
-applying them (`dev.crossplane`). Only `dev.crossplane` and tests import it.
+The documents that make core call a process on this host. Only `dev.crossplane` and tests
+import it.
 
 Composing needs the revision's label, its state, its endpoint and its capability.
 Everything else is there for people and for gates that ask whether the Function is

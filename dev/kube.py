@@ -1,8 +1,7 @@
 """A small client for one API server: apply, read, replace, delete.
 
-Belongs here: reading and writing objects on the official client's dynamic interface;
-`kubectl` may be missing. Not here: identities (`dev.accounts`), Crossplane, our kinds.
-Everything in `dev` and the end-to-end tests may import it.
+Reading and writing objects on the official client's dynamic interface; `kubectl` may be
+missing. Everything in `dev` and the end-to-end tests may import it.
 """
 
 import contextlib

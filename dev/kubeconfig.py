@@ -1,8 +1,7 @@
 """Writes kubeconfig files, and reads a cluster out of them.
 
-Belongs here: the file's shape, for a certificate and for a token, and which cluster a
-given file means. Not here: where certificates and tokens come from. Everything in `dev`
-and tests may import it.
+The file's shape, for a certificate and for a token, and which cluster a given file means.
+Everything in `dev` and tests may import it.
 """
 
 import base64

@@ -6,7 +6,7 @@ nothing notices is either a test that is missing or a line that is not needed. I
 of the tree, goes on where it was interrupted, and stops when its time is up. Not part of any
 other check.
 
-Belongs here: drawing, running and telling. Not here: what is changed to what (`dev.mutations`).
+Drawing, running and telling.
 """
 
 import argparse

@@ -1,7 +1,6 @@
 """What may be changed in a piece of code so that it means something else.
 
-Belongs here: finding the places by the syntax tree and changing one of them in the text. Not here:
-drawing among them, and tests (`dev.mutants`).
+Finding the places by the syntax tree and changing one of them in the text.
 """
 
 import ast

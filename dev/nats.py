@@ -1,7 +1,7 @@
 """A NATS server with JetStream on this host, for as long as a test or a benchmark needs one.
 
-Belongs here: the server's process, and ending it for a while. Not here: streams, which are the
-sink's or the test's. Everything in `dev`, the benchmarks and the tests may import it.
+The server's process, and ending it for a while. Everything in `dev`, the benchmarks and the
+tests may import it.
 """
 
 import shutil

@@ -1,7 +1,6 @@
 """Objects as plain mappings, and the YAML they come from.
 
-Belongs here: reading and naming them. Not here: any server (`dev.kube`). Everything in
-`dev` and the tests may import it.
+Reading and naming them. Everything in `dev` and the tests may import it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

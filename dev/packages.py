@@ -1,7 +1,6 @@
 """Builds Crossplane's packages with its own command, and checks what is in them.
 
-Belongs here: the table of packages, what a release puts into them, and building them.
-Not here: reading one (`dev.xpkg`), registries (`dev.registry`), clusters. The Makefile and
+The table of packages, what a release puts into them, and building them. The Makefile and
 tests use it.
 
 `python -m dev.packages` builds all of them into `dist/`.

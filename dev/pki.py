@@ -1,8 +1,7 @@
 """Certificates for processes on this host.
 
-Belongs here: certificate authorities, what they issue, and the three-file folders
-that Crossplane and its functions read. Not here: who talks to whom. Everything in
-`dev` and the end-to-end tests may import it.
+Certificate authorities, what they issue, and the three-file folders that Crossplane and its
+functions read. Everything in `dev` and the end-to-end tests may import it.
 """
 
 import ipaddress

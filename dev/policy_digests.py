@@ -1,20 +1,17 @@
 """What our admission policies say, as the digests that the reconciler compares them with.
 
-Belongs here: writing `reconciler/adapters/kubernetes/policy_digests.py` from `deploy/policies`. Not
-here: what counts as saying the same. A test fails when the file drifted; `make generate` writes it.
+Writing `reconciler/adapters/kubernetes/access/policy_digests.py` from `deploy/policies`. A
+test fails when the file drifted; `make generate` writes it.
 """
 
 from pathlib import Path
 
 from dev.objects import documents
-from reconciler.adapters.kubernetes import policies
+from reconciler.adapters.kubernetes.access import policies
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "reconciler" / "adapters" / "kubernetes" / "policy_digests.py"
-HEADER = '''"""The rules of `deploy/policies` by digest; written by `make generate`, never by hand.
-
-Belongs here: that. Not here: how a digest is made and compared (`policies`).
-"""
+FILE = ROOT / "reconciler" / "adapters" / "kubernetes" / "access" / "policy_digests.py"
+HEADER = '''"""The rules of `deploy/policies` by digest; `make generate` writes them."""
 
 from __future__ import annotations
 

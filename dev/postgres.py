@@ -1,8 +1,7 @@
 """A PostgreSQL server as a host process, or one that exists.
 
-Belongs here: the server's life, and databases in it. Not here: our schema, which is
-`reconciler.adapters.postgres`'s. Everything in `dev`, the benchmarks and the tests may
-import it.
+The server's life, and databases in it. Everything in `dev`, the benchmarks and the tests
+may import it.
 
 Only the programs of the wheel are used, not its Python: its server outlives whoever
 started it, ours must not.

@@ -1,8 +1,7 @@
 """Starts programs as children that never outlive this process.
 
-Belongs here: one child with its log file, readiness with a deadline, free ports. Not
-here: many children and their order (`dev.supervisor`), nor what any program is.
-Everything in `dev` and the tests may import it; nothing a user installs may.
+One child with its log file, readiness with a deadline, free ports. Everything in `dev` and
+the tests may import it; nothing a user installs may.
 """
 
 import atexit

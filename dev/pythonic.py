@@ -1,8 +1,8 @@
 """The third-party function of the demo's blueprint, in an environment of its own.
 
-Belongs here: installing function-pythonic from its lock. Not here: starting it. Its pinned
-SDK is older than ours, which is why it cannot share our environment. `dev.stack` imports it;
-`python -m dev.pythonic` installs it.
+Installing function-pythonic from its lock. Its pinned SDK is older than ours, which is why
+it cannot share our environment. `dev.stack` imports it; `python -m dev.pythonic` installs
+it.
 """
 
 import hashlib

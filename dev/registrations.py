@@ -1,8 +1,7 @@
 """Machines that wait for their registration, many at once, in a migrated database.
 
-Belongs here: rows of Domain, Projects, resources and tokens, and the bodies that spend
-them. Not here: registering. For load in tests and benchmarks: the rows are those of the
-repositories, written in bulk.
+Rows of Domain, Projects, resources and tokens, and the bodies that spend them. For load in
+tests and benchmarks: the rows are those of the repositories, written in bulk.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from uuid_utils.compat import uuid7
 
 from function.contract import names
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
-from reconciler.domain.broker import ids
+from reconciler.adapters.postgres.aggregates.tenancy_repository import PostgresTenancyRepository
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import token as token_text
 
 MESH = "100.64.0.0/10"
@@ -78,7 +77,7 @@ async def seed(dsn: str, *, count: int, projects: int) -> list[Machine]:
     source = SystemSecretSource(env="load")
     pool = await open_pool(dsn)
     try:
-        tenancy = PostgresTenancyRepository(Store(pool), source)
+        tenancy = PostgresTenancyRepository(FencedStore(pool), source)
         await tenancy.ensure_domain("load", MESH)
         cluster = await tenancy.ensure_cluster("load", "Load")
         owners = [

@@ -1,8 +1,7 @@
 """An OCI registry on this host, for as long as a test or a demo needs one.
 
-Belongs here: the registry's process, pushing packages to it, and making Crossplane pull from
-it what it believes to come from elsewhere. Not here: building packages (`dev.packages`).
-Everything in `dev` and the tests may import it.
+The registry's process, pushing packages to it, and making Crossplane pull from it what it
+believes to come from elsewhere. Everything in `dev` and the tests may import it.
 """
 
 from http.client import HTTPConnection

@@ -1,7 +1,6 @@
 """Takes off an existing cluster what `make up` and `make demo` installed there.
 
-Belongs here: its order. Not here: removing an installation that people use, whose nodes
-leave the mesh first (`deploy/README.md`). Nobody imports it.
+Its order. Nobody imports it.
 
 `BROKER_KUBECONFIG=… python -m dev.remove`, while neither of the two runs.
 """

@@ -1,8 +1,7 @@
 """`make render`: every example through Crossplane's own render, down to managed resources.
 
-Belongs here: the chain of renders, what makes an example wrong, and the lines people read.
-Not here: which there are (`dev.examples`), one render or validation (`dev.rendering`). The
-Makefile and the tests use it.
+The chain of renders, what makes an example wrong, and the lines people read. The Makefile
+and the tests use it.
 
 `python -m dev.render [FILE …]` renders the examples below these paths, all without any, in
 preview: no reconciler is asked. A composed resource that has a Composition here is rendered

@@ -1,8 +1,7 @@
 """Crossplane's own render and validation, with the functions as processes of this host.
 
-Belongs here: one render, one validation, and starting the functions that a pipeline names.
-Not here: which examples there are and what makes one wrong (`dev.render`). `dev.render` and
-the tests use it. No container engine is involved: the engine is the core's own program.
+One render, one validation, and starting the functions that a pipeline names. `dev.render`
+and the tests use it. No container engine is involved: the engine is the core's own program.
 Source: control-plane.md, "Render and validate"; reference, crossplane §1.
 """
 

@@ -1,8 +1,7 @@
 """Functions that came in a package and run as processes on this host.
 
-Belongs here: telling core where the revision of an installed Function is served, and the
-order in which an upgrade leaves no moment without one. Not here: functions without a package
-(`dev.handmade`), nor the processes. Everything in `dev` and the tests may import it.
+Telling core where the revision of an installed Function is served, and the order in which
+an upgrade leaves no moment without one. Everything in `dev` and the tests may import it.
 
 Core with the External runtime starts nothing: it calls the endpoint in an *active*
 revision's status, which somebody else writes. Its package manager takes the old revision out

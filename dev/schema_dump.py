@@ -1,7 +1,7 @@
 """The schema as SQL, `reconciler/adapters/postgres/schema.sql`, to be read and compared.
 
-Belongs here: pg_dump of a migrated database, without what differs from run to run. Not here:
-the migrations. A test fails when the file is not what they make; `make generate` writes it.
+Pg_dump of a migrated database, without what differs from run to run. A test fails when the
+file is not what they make; `make generate` writes it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from dev.postgres import EXISTING_SERVER, Postgres, installation
 from dev.process import ProcessError
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.postgres.connection import migrate
 
 FILE = Path(__file__).parents[1] / "reconciler" / "adapters" / "postgres" / "schema.sql"
 HEADER = "-- What the migrations make, for people to read; written by `make generate`.\n"

@@ -1,7 +1,7 @@
 """Takes single files, such as CRDs, out of pinned Go modules that are never built.
 
-Belongs here: the download, the check against `dev/tools/schemas.sum`, and the cache of
-archives. Not here: what the files mean. Tests and `dev` may import it.
+The download, the check against `dev/tools/schemas.sum`, and the cache of archives. Tests
+and `dev` may import it.
 
 `python -m dev.schemas` fetches all of them.
 

@@ -1,8 +1,8 @@
 """Plays simulated lives, any number of them, and goes on where it was interrupted.
 
 ``python -m dev.simulate --lives 1000000`` plays worlds from seed 0 on; after each chunk the
-figures go to the state file, and the same command goes on from there. ``--seed N`` plays one
-world and shows its trace. Belongs here: the command. Not here: the simulation.
+figures go to the state file, and the same command goes on from there. ``--seed N`` plays
+one world and shows its trace. The command.
 """
 
 from __future__ import annotations

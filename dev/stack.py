@@ -1,7 +1,7 @@
 """The whole product on this host: control plane, Postgres, functions, cloud, reconciler.
 
-Belongs here: what is started with which settings, in which order. Not here: the parts
-themselves, and what is shown (`dev.demo`). The end-to-end tests and `make up` use it.
+What is started with which settings, in which order. The end-to-end tests and `make up` use
+it.
 
 `python -m dev.stack --run-dir DIR` runs it, empty and installed, until Ctrl-C.
 """

@@ -1,7 +1,6 @@
 """Owns several children: their logs, and the order in which they end.
 
-Belongs here: what is true of children together. Not here: one child (`dev.process`),
-nor what any program is. Everything in `dev` and the tests may import it.
+What is true of children together. Everything in `dev` and the tests may import it.
 """
 
 from pathlib import Path

@@ -1,8 +1,7 @@
 """Finds or fetches a Go toolchain, and knows the cache of everything built here.
 
-Belongs here: the cache folder, locks in it, and which `go` to call with which
-environment. Not here: what is built (`dev.binaries`). Only `dev.binaries` and tests
-import it.
+The cache folder, locks in it, and which `go` to call with which environment. Only
+`dev.binaries` and tests import it.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Progress for people: redrawn on a terminal, plain lines elsewhere.
 
-Belongs here: how changing lines are shown. Not here: what they say.
+How changing lines are shown.
 """
 
 import sys

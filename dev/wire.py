@@ -1,7 +1,7 @@
 """A wire between a program and a server that can be cut, or lead nowhere.
 
-Belongs here: passing bytes on, and no longer doing so. Not here: what the bytes are. For
-tests of what becomes of a program when its network goes.
+Passing bytes on, and no longer doing so. For tests of what becomes of a program when its
+network goes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Crossplane's package command, and what is in the files that it builds.
 
-Belongs here: running the command line, and reading an `.xpkg` file. Not here: which
-packages there are (`dev.packages`). Everything in `dev` and the tests may import it.
+Running the command line, and reading an `.xpkg` file. Everything in `dev` and the tests may
+import it.
 """
 
 import contextlib

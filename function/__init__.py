@@ -1,7 +1,6 @@
 """The composition function: renders enrolment material inside a Crossplane pipeline.
 
-Belongs here: the gRPC surface, the pure composing core, the renderers and the
-contract both processes share (`function.contract`). Not here: clocks, random
-numbers, networks, databases, Kubernetes clients. Nothing outside this package
-imports more of it than `function.contract`.
+The gRPC surface, the pure composing core, the renderers and the contract both processes
+share (`function.contract`). Nothing outside this package imports more of it than
+`function.contract`.
 """

@@ -1,7 +1,6 @@
 """The servicer: protobuf in, values through, protobuf out.
 
-Belongs here: the answer as protobuf, and the edge where an error becomes a result. Not
-here: any decision, the request (`function.incoming`). `function.main` imports it.
+The answer as protobuf, and the edge where an error becomes a result.
 
 A payload may hold a bootstrap token, so nothing of it is ever logged or put into a
 result: an unforeseen error shows its class and place in the log, and a fixed text with
@@ -21,13 +20,14 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
 from google.protobuf import struct_pb2
 
-from function import declare, enrol, incoming, structs
-from function.compose.call import Answer, Composed, Copied, Notice, Request, Ttl
-from function.compose.identity import StrangerError
-from function.contract.conditions import Verdict
+from function.cache import LRUNodeCache, Nodes, restore
+from function.compose.substrate_identity import StrangerError
+from function.contract.conditions import DesiredCondition
 from function.contract.errors import ContractError
-from function.memory import Memory, Nodes, restore
-from function.structs import NO_MODEL, Model, plain
+from function.inputs import declare, enrol
+from function.model.call import Answer, Composed, Copied, Notice, Request, Ttl
+from function.wire import requests, structs
+from function.wire.structs import NO_MODEL, Model, plain
 
 __all__ = ["RESPONSE_MAX_BYTES", "FunctionRunner", "plain", "run"]
 
@@ -109,12 +109,12 @@ def run(req: fnv1.RunFunctionRequest, nodes: Nodes | None = None) -> fnv1.RunFun
     Raises:
         ContractError: The step's input is unreadable.
     """
-    step = incoming.step(req.input)
+    step = requests.step(req.input)
     kind = step.get("kind")
     if not isinstance(kind, str) or kind not in _INPUTS:
         raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
-    memory = None if nodes is None else Memory(nodes=nodes, req=req)
-    request = incoming.request(req, step, memory)
+    memory = None if nodes is None else LRUNodeCache(nodes=nodes, req=req)
+    request = requests.request(req, step, memory)
     answer = _INPUTS[kind](request)
     rsp = _response(req, request, answer)
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
@@ -168,7 +168,7 @@ def _response(
     return rsp
 
 
-def _say(rsp: fnv1.RunFunctionResponse, verdict: Verdict) -> None:
+def _say(rsp: fnv1.RunFunctionResponse, verdict: DesiredCondition) -> None:
     rsp.conditions.add(
         type=verdict.type,
         status=_STATUS[verdict.status],

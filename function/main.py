@@ -1,7 +1,7 @@
 """The function's command: flags, credentials, serve.
 
-Belongs here: reading flags and wiring. Not here: anything about a request. A function that
-cannot start says why in one line and exits non-zero, so that its Deployment shows it.
+Reading flags and wiring. A function that cannot start says why in one line and exits
+non-zero, so that its Deployment shows it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from crossplane.function import logging, runtime
 from function.__version__ import __version__
 from function.fn import FunctionRunner
 from function.operating import memory_dumps, server
-from function.operating.calls import Calls
+from function.operating.calls import CallInterceptor
 from function.operating.metrics import Metrics
 from function.operating.probes import Endpoint, Probes
 
@@ -87,7 +87,7 @@ async def _serve(listening: server.Listening, observed: Endpoint | None, *, debu
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     with _probes(observed, metrics) as probes:
-        calls = Calls(metrics, debug=debug) if observed is not None or debug else None
+        calls = CallInterceptor(metrics, debug=debug) if observed is not None or debug else None
         await server.serve(FunctionRunner(), listening, calls, probes, stop)
 
 

@@ -1,7 +1,6 @@
 """The `broker` command: flags and environment in, exit codes out.
 
-Belongs here: argument parsing, signals, the one line per fault on stderr. Not here: what
-is wired (`reconciler.wiring`).
+Argument parsing, signals, the one line per fault on stderr.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import click
 from function.__version__ import __version__
 from function.operating import memory_dumps
 from reconciler.adapters import process_limits
-from reconciler.app.work_queue import describe
+from reconciler.app.queue.work_queue import describe
 from reconciler.commands.catalog import catalog
 from reconciler.commands.events import events
 from reconciler.commands.migrate import migrate

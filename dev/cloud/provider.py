@@ -1,7 +1,7 @@
 """The controller: keeps a cache of Machines and one worker per Machine.
 
-A worker waits for its object's changes or for the time its last step named, so that one slow or
-broken Machine delays no other; how many act at once is bounded. What a step does is
+A worker waits for its object's changes or for the time its last step named, so that one
+slow or broken Machine delays no other; how many act at once is bounded. What a step does is
 ``lifecycle``'s. Only ``__main__`` and tests import this.
 """
 

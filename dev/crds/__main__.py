@@ -1,6 +1,6 @@
 """`python -m dev.crds [--check]`: writes what is generated, or tells whether it drifted.
 
-Belongs here: files and exit status. Not here: what the files say.
+Files and exit status.
 """
 
 from __future__ import annotations

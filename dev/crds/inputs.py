@@ -1,9 +1,8 @@
 """The definitions of the function's inputs, which a Composition's steps are checked with.
 
-Belongs here: one value per input, and the frame around its schema. They are never
-installed in a cluster: the Function's package carries them, and `crossplane resource
-validate` reads them. Not here: fields, limits and descriptions, which the models hold.
-Source: kinds.md, "The function's inputs"; reference, crossplane §1.5.
+One value per input, and the frame around its schema. They are never installed in a cluster:
+the Function's package carries them, and `crossplane resource validate` reads them. Source:
+kinds.md, "The function's inputs"; reference, crossplane §1.5.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from pydantic import BaseModel
 from dev.crds.manifest import dumped, overlaid
 from dev.crds.rules import Overlay
 from dev.crds.schema import Schema, structural
-from function import declare
-from function.compose import enrol_input
 from function.contract import names
+from function.inputs import declare, enrol_schema
 
 HEADER: Final = (
     "# Generated from the inputs' models by `python -m dev.crds`; edit the models instead.\n"
@@ -87,14 +85,14 @@ ENROL: Final = Input(
         "Makes nodes of resources that earlier steps composed. Each gets a provisioning record, "
         "is withheld until the reconciler accepted that, and leaves the mesh before it goes."
     ),
-    model=enrol_input.EnrolInput,
+    model=enrol_schema.EnrolInput,
     overlays={
         **_ENROLMENT,
         "resources": {"x-kubernetes-validations": [_UNIQUE, _HELD]},
         "resources[].labelsFrom": _PATH,
         **{
             f"resources[].paths.{name}": _PATH
-            for name in enrol_input.EnrolPaths.model_json_schema()["properties"]
+            for name in enrol_schema.EnrolPaths.model_json_schema()["properties"]
         },
     },
 )

@@ -1,8 +1,7 @@
 """What each kind needs beyond its model: names, columns, list semantics, CEL rules.
 
-Belongs here: one value per kind. Not here: fields, limits and descriptions, which the
-models hold. A path that a model does not have is an error when the manifests are made.
-Source: kinds.md; design §4.
+One value per kind. A path that a model does not have is an error when the manifests are
+made. Source: kinds.md; design §4.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from pydantic import BaseModel
 
 from dev.crds import networks, parameters
 from dev.crds.rules import ATOMIC, IMMUTABLE, SET, Overlay, rule, rules
-from function.contract import catalog, record, tenancy
+from function.contract import record
+from function.contract.catalog import published, tenancy
 
 AGE: Final = ("Age", "date", ".metadata.creationTimestamp")
 
@@ -98,8 +98,8 @@ BLUEPRINT: Final = Kind(
     name="BlueprintVersion",
     scope="Cluster",
     description="One published version of a blueprint: what it composes and what it takes.",
-    spec=catalog.BlueprintVersionSpec,
-    status=catalog.ConditionedStatus,
+    spec=published.BlueprintVersionSpec,
+    status=published.ConditionedStatus,
     short_name="bpv",
     columns=(
         ("Slug", "string", ".spec.slug"),
@@ -162,8 +162,8 @@ CLOUD: Final = Kind(
     name="Cloud",
     scope="Cluster",
     description="A place where substrate can be made; it holds nothing secret.",
-    spec=catalog.CloudSpec,
-    status=catalog.ConditionedStatus,
+    spec=published.CloudSpec,
+    status=published.ConditionedStatus,
     short_name="pcloud",
     columns=(("Provider", "string", ".spec.provider"), AGE),
     overlays={"spec.provider": IMMUTABLE, "spec.endpoint": {"maxProperties": 64}},
@@ -173,8 +173,8 @@ CREDENTIAL: Final = Kind(
     name="CloudCredential",
     scope="Cluster",
     description="Where a cloud's credential is kept and which Projects may use it.",
-    spec=catalog.CloudCredentialSpec,
-    status=catalog.ConditionedStatus,
+    spec=published.CloudCredentialSpec,
+    status=published.ConditionedStatus,
     short_name="pcred",
     columns=(("Cloud", "string", ".spec.cloudRef.name"), AGE),
     overlays={
@@ -198,7 +198,7 @@ DOMAIN: Final = Kind(
     scope="Cluster",
     description="A mesh: the address range that its nodes live in.",
     spec=tenancy.DomainSpec,
-    status=catalog.ConditionedStatus,
+    status=published.ConditionedStatus,
     short_name="pdom",
     columns=(
         ("Mesh CIDR", "string", ".spec.meshCIDR"),

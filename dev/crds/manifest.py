@@ -1,7 +1,6 @@
 """Assembles a CustomResourceDefinition from a kind, and its text.
 
-Belongs here: the frame around the schemas of our kinds. Not here: the functions' inputs
-(`inputs`), nor files, which `__main__` writes.
+The frame around the schemas of our kinds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """CEL rules that hold a CIDR to what Python's `ipaddress` takes as a network.
 
-Belongs here: what the schema's format `cidr` leaves open. Not here: which fields they are
-for, which `kinds` knows. CEL's own functions for addresses need Kubernetes 1.31; the floor
-is 1.30.
+What the schema's format `cidr` leaves open. CEL's own functions for addresses need
+Kubernetes 1.31; the floor is 1.30.
 """
 
 from __future__ import annotations

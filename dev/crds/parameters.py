@@ -1,7 +1,6 @@
 """What a BlueprintVersion's parameters and constants need beyond their models.
 
-Belongs here: the rules that the API server can say. Not here: those that it cannot, which the
-models hold (`function.contract.parameter`). Source: docs/decisions/0020.
+The rules that the API server can say. Source: docs/decisions/0020.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from dev.crds import rules
-from function.contract import catalog, limits, parameters, patterns
+from function.contract import limits, patterns
+from function.contract.catalog import parameters, published
 
 _NO_STRING: Final[rules.Overlay] = {"minLength": 1, "maxLength": 0}
 _NO_NUMBER: Final[rules.Overlay] = {"minimum": 1, "maximum": 0}
@@ -129,8 +129,8 @@ SPEC: Final[rules.Overlay] = {
         },
         {
             "rule": "!has(self.constants) || !has(self.parameters)"
-            f" || size(self.constants) + size(self.parameters) <= {catalog.PARAMETERS_MAX}",
-            "message": f"must be at most {catalog.PARAMETERS_MAX} together with parameters",
+            f" || size(self.constants) + size(self.parameters) <= {published.PARAMETERS_MAX}",
+            "message": f"must be at most {published.PARAMETERS_MAX} together with parameters",
             "fieldPath": ".constants",
         },
     ]

@@ -1,7 +1,6 @@
 """The pieces that overlays are made of: CEL rules and list semantics.
 
-Belongs here: what more than one kind needs. Not here: a kind's own overlays (`kinds`,
-`parameters`).
+What more than one kind needs.
 """
 
 from __future__ import annotations

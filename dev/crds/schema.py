@@ -1,9 +1,9 @@
 """Translates a pydantic model into a structural OpenAPI schema.
 
-Belongs here: what holds for every kind: references inlined, optional fields without
-null, the standard schema of conditions. Not here: what one kind alone needs. Anything
-that this does not know is an error, so that a new construct in a model is noticed.
-Source: Kubernetes, "Extend the API with CustomResourceDefinitions", structural schemas.
+What holds for every kind: references inlined, optional fields without null, the standard
+schema of conditions. Anything that this does not know is an error, so that a new construct
+in a model is noticed. Source: Kubernetes, "Extend the API with CustomResourceDefinitions",
+structural schemas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From facts to outcome: the one way a composition goes.
 
-Belongs here: reducing facts to a situation, carrying out a stage's plan, readiness, the
-XR's status, what else is needed. Not here: the table of stages, how manifests look.
+Reducing facts to a situation, carrying out a stage's plan, readiness, the XR's status, what
+else is needed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from dataclasses import replace
 from typing import Any, Final, Protocol, assert_never
 from uuid import UUID, uuid5
 
-from function.compose import decorated, record, sight, stage, substrate
-from function.compose.call import Composed, Lookup, Outcome, Requirement, Ttl
-from function.compose.facts import Facts, Record, Refusal, Token
-from function.compose.raw import Raw, status
+from function.compose import enrolled_substrate, record_manifest, stage, substrate, substrate_lookup
+from function.compose.conditions import StageResult, conditions_of, said
 from function.compose.stage import RecordState, Stage, SubstratePlan, TokenState
-from function.compose.verdicts import Judged, said, verdicts
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType, Reason
 from function.contract.errors import ContractError, forget_frames
@@ -29,6 +26,9 @@ from function.contract.record import (
 )
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import BootstrapState, MeshRole, Phase, SubstrateState
+from function.model.call import Composed, Lookup, Outcome, Requirement, Ttl
+from function.model.facts import Facts, Record, Refusal, Token
+from function.model.objects import Raw, status
 
 REQUIRE_RECORD: Final = "record"
 REQUIRE_TOKEN: Final = "token"  # noqa: S105 - a requirement's name
@@ -61,7 +61,7 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
     facts = _previewed(given) if given.preview else given
     judged = _judged(facts)
     record_composed = substrate_composed = None
-    manifest = None if judged.stage in stage.UNRECORDED else record.manifest(facts)
+    manifest = None if judged.stage in stage.UNRECORDED else record_manifest.manifest(facts)
     if manifest is not None:
         ready = facts.status.phase is Phase.READY
         record_composed = Composed(manifest=manifest, ready=ready)
@@ -74,7 +74,7 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
         substrate=substrate_composed,
         ready=substrate_composed is not None and substrate_composed.ready is True and opened,
         open=opened,
-        verdicts=verdicts(facts, judged),
+        verdicts=conditions_of(facts, judged),
         status=_xr_status(facts.status),
         ttl=_ttl(facts, judged),
         requirements={**requirements, **_requirements(given)},
@@ -82,13 +82,13 @@ def compose(given: Facts, requirements: Mapping[str, Requirement]) -> Outcome:
     )
 
 
-def situation(facts: Facts) -> stage.Situation:
+def situation(facts: Facts) -> stage.StageFacts:
     """Reduce facts to the closed sets that decide."""
     known = facts.status
     state = RecordState.NONE
     if facts.record is not None:
         state = RecordState.TERMINATING if facts.record.terminating else RecordState.ALIVE
-    return stage.Situation(
+    return stage.StageFacts(
         preview=facts.preview,
         refused=isinstance(facts.declared, Refusal)
         or (facts.record is not None and facts.record.unreadable is not None),
@@ -97,7 +97,7 @@ def situation(facts: Facts) -> stage.Situation:
         and known.xr_name is not None
         and known.substrate is SubstrateState.PRESENT,
         absent=known.substrate is SubstrateState.ABSENT,
-        sight=sight.sight(facts),
+        sight=substrate_lookup.locate(facts),
         held=_held(facts),
         token=_token_state(facts),
         drain=facts.drain,
@@ -105,24 +105,24 @@ def situation(facts: Facts) -> stage.Situation:
     )
 
 
-def _judged(facts: Facts) -> Judged:
+def _judged(facts: Facts) -> StageResult:
     chosen = stage.stage_of(situation(facts))
-    live = sight.in_sight(facts)
+    live = substrate_lookup.located(facts)
     try:
         composed = _composed(facts, chosen, live)
     except ContractError as error:
         forget_frames(error)
         if live is None:
-            return Judged(stage=Stage.WITHHELD, withheld=error)
-        return Judged(stage=chosen, composed=_kept(facts, live), live=live, unrendered=error)
-    return Judged(stage=chosen, composed=composed, live=live)
+            return StageResult(stage=Stage.WITHHELD, withheld=error)
+        return StageResult(stage=chosen, composed=_kept(facts, live), live=live, unrendered=error)
+    return StageResult(stage=chosen, composed=composed, live=live)
 
 
 def _kept(facts: Facts, live: Raw) -> dict[str, Any]:
     try:
-        return _maker(facts).kept(facts, live)
+        return _maker(facts).keep(facts, live)
     except ContractError:
-        return _maker(facts).last(facts, live)
+        return _maker(facts).last_composed(facts, live)
 
 
 def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] | None:
@@ -131,14 +131,14 @@ def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] |
         case SubstratePlan.NONE:
             return None
         case SubstratePlan.KEEP:
-            return None if live is None else _maker(facts).kept(facts, live)
+            return None if live is None else _maker(facts).keep(facts, live)
         case SubstratePlan.RENDER:
-            return None if live is None else _maker(facts).rendered(facts, live)
+            return None if live is None else _maker(facts).update(facts, live)
         case SubstratePlan.BIRTH:
             accepted = facts.status.accepted
             if accepted is None:
                 return None
-            return _maker(facts).born(facts, accepted, _enrolment(facts))
+            return _maker(facts).create(facts, accepted, _enrolment(facts))
         case _:
             assert_never(plan)
 
@@ -146,17 +146,19 @@ def _composed(facts: Facts, chosen: Stage, live: Raw | None) -> dict[str, Any] |
 class _Maker(Protocol):
     """Makes the manifest of the substrate: alone, or out of what an earlier step gave."""
 
-    def last(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
+    def last_composed(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
 
-    def kept(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
+    def keep(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
 
-    def rendered(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
+    def update(self, facts: Facts, live: Raw) -> dict[str, Any]: ...
 
-    def born(self, facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str, Any]: ...
+    def create(
+        self, facts: Facts, accepted: Declaration, enrolment: Enrolment
+    ) -> dict[str, Any]: ...
 
 
 def _maker(facts: Facts) -> _Maker:
-    return substrate if facts.target is None else decorated
+    return substrate if facts.target is None else enrolled_substrate
 
 
 def _previewed(facts: Facts) -> Facts:
@@ -203,7 +205,7 @@ def _held(facts: Facts) -> bool:
     """
     admitted = said(facts, ConditionType.ADMITTED)
     refused = admitted is not None and admitted.status == "False"
-    return refused or _lost(facts) or sight.edited(facts)
+    return refused or _lost(facts) or substrate_lookup.edited(facts)
 
 
 def _lost(facts: Facts) -> bool:
@@ -214,7 +216,7 @@ def _lost(facts: Facts) -> bool:
 
 
 def _token_state(facts: Facts) -> TokenState:
-    if sight.role(facts) is MeshRole.STANDALONE:
+    if substrate_lookup.role(facts) is MeshRole.STANDALONE:
         return TokenState.NOT_NEEDED
     bootstrap = facts.status.bootstrap
     if (
@@ -237,10 +239,10 @@ def _enrolled(facts: Facts, chosen: Stage) -> bool:
     if chosen not in _MAY_BE_READY or known.phase is Phase.FAILED or _lost(facts):
         return False
     return (
-        sight.role(facts) is MeshRole.STANDALONE
+        substrate_lookup.role(facts) is MeshRole.STANDALONE
         or known.node is not None
         or known.phase is Phase.READY
-        or sight.uninjected(facts)
+        or substrate_lookup.uninjected(facts)
     )
 
 
@@ -257,7 +259,7 @@ def _xr_status(known: RecordStatus) -> dict[str, Any]:
     return found
 
 
-def _ttl(facts: Facts, judged: Judged) -> Ttl:
+def _ttl(facts: Facts, judged: StageResult) -> Ttl:
     if isinstance(facts.declared, Refusal):
         waiting = facts.declared.pending or facts.declared.waiting
         return Ttl.WAITING if waiting else Ttl.REFUSED
@@ -280,9 +282,9 @@ def _requirements(facts: Facts) -> dict[str, Requirement]:
             name=facts.record_key,
             namespace=facts.xr.namespace,
         )
-    if not sight.adoptable(facts):
+    if not substrate_lookup.adoptable(facts):
         return found
-    what = sight.reference(facts)
+    what = substrate_lookup.reference(facts)
     if what is not None:
         found[REQUIRE_SUBSTRATE] = Requirement(
             api_version=what.api_version,
@@ -291,7 +293,7 @@ def _requirements(facts: Facts) -> dict[str, Requirement]:
             namespace=facts.xr.namespace,
         )
     secret = facts.status.bootstrap.secret_ref
-    if secret is not None and sight.role(facts) is MeshRole.NODE:
+    if secret is not None and substrate_lookup.role(facts) is MeshRole.NODE:
         found[REQUIRE_TOKEN] = Requirement(
             api_version="v1", kind="Secret", name=secret.name, namespace=facts.xr.namespace
         )

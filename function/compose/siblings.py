@@ -1,9 +1,8 @@
 """What must outlive a node: its network, its volume.
 
-Belongs here: which siblings are composed, and that they are held. Not here: when they are
-let go, which the reconciler decides once the node is out of the mesh. A sibling is composed
-only after a record that lists it was accepted: nobody would ever release one that no record
-knows. Source: design §3, `hold`.
+Which siblings are composed, and that they are held. A sibling is composed only after a
+record that lists it was accepted: nobody would ever release one that no record knows.
+Source: design §3, `hold`.
 """
 
 from __future__ import annotations
@@ -11,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from function.compose import identity, owned, reading
-from function.compose.call import Composed, Request
-from function.compose.facts import XR, Facts
-from function.compose.raw import Raw, mapping, metadata
+from function.compose import last_applied, substrate_identity
 from function.contract import names
 from function.contract.record import SubstrateReference
 from function.contract.strategy import SubstrateState
+from function.model import parsing
+from function.model.call import Composed, Request
+from function.model.facts import XR, Facts
+from function.model.objects import Raw, mapping, metadata
 
 
 def reference(xr: XR, request: Request, name: str) -> SubstrateReference | None:
@@ -26,13 +26,13 @@ def reference(xr: XR, request: Request, name: str) -> SubstrateReference | None:
     Raises:
         StrangerError: Another object stands under its name.
     """
-    identity.judge_sibling(xr, request, name)
+    substrate_identity.judge_sibling(xr, request, name)
     raw = request.resources.get(name) or request.desired.get(name)
     if raw is None:
         return None
     called = metadata(raw).get("name") or _own_name(xr, name)
     what = {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "name": called}
-    return reading.readable(SubstrateReference, what)
+    return parsing.readable(SubstrateReference, what)
 
 
 def composed(
@@ -50,7 +50,9 @@ def composed(
         given, live = request.desired.get(name), request.resources.get(name)
         wanted = any(holding)
         if live is not None and (wanted or _held(live)):
-            base = owned.last_applied(request.whole.get(name, live)) if given is None else given
+            base = (
+                last_applied.last_applied(request.whole.get(name, live)) if given is None else given
+            )
             made[name] = Composed(manifest=_marked(base, None), ready=None)
         elif live is None and given is not None and holding:
             # Without anybody to hold it yet, a machine may be waiting for it to be there.

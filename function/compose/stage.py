@@ -7,8 +7,7 @@ a substrate in front of us is dropped only on `Absent`; none is created for a re
 terminates or is Absent; none is created unless the record accepted the declaration. The
 record itself goes only after it said that its substrate is dropped.
 
-Belongs here: the decision. Not here: how facts become a situation, what is rendered.
-Source: design §2, "One actor deletes" and "The way of one node"; design §3.
+The decision. Source: design §2, "One actor deletes" and "The way of one node"; design §3.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class RecordState(StrEnum):
 
 
 @unique
-class SubstrateSight(StrEnum):
+class SubstrateLookup(StrEnum):
     """How the substrate is seen: composed by this XR, or looked up by its name."""
 
     OBSERVED = "observed"
@@ -109,7 +108,7 @@ UNRECORDED: Final = frozenset({Stage.REFUSED, Stage.DRAINED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class StageFacts:
     """The facts that decide, as closed sets.
 
     Attributes:
@@ -131,23 +130,25 @@ class Situation:
     record: RecordState
     accepted: bool
     absent: bool
-    sight: SubstrateSight
+    sight: SubstrateLookup
     held: bool
     token: TokenState
     drain: bool = False
     acknowledged: bool = False
 
 
-_Row = tuple[Stage, Callable[[Situation], bool]]
+_Row = tuple[Stage, Callable[[StageFacts], bool]]
 
-_SIGHTED: Final = frozenset({SubstrateSight.OBSERVED, SubstrateSight.FOUND})
+_SIGHTED: Final = frozenset({SubstrateLookup.OBSERVED, SubstrateLookup.FOUND})
 
 _TABLE: Final[tuple[_Row, ...]] = (
     (Stage.REFUSED, lambda s: s.preview and s.refused),
     (Stage.PREVIEW, lambda s: s.preview),
     (
         Stage.KEEP,
-        lambda s: s.record is RecordState.NONE and s.refused and s.sight is SubstrateSight.OBSERVED,
+        lambda s: (
+            s.record is RecordState.NONE and s.refused and s.sight is SubstrateLookup.OBSERVED
+        ),
     ),
     (Stage.REFUSED, lambda s: s.record is RecordState.NONE and s.refused),
     (Stage.RECORD_ONLY, lambda s: s.record is RecordState.NONE),
@@ -158,15 +159,15 @@ _TABLE: Final[tuple[_Row, ...]] = (
     (Stage.KEEP, lambda s: s.refused),
     (Stage.RECORD_ONLY, lambda s: not s.accepted),
     (Stage.SUSTAIN, lambda s: s.sight in _SIGHTED),
-    (Stage.SEEK, lambda s: s.sight is SubstrateSight.UNKNOWN),
-    (Stage.VANISHING, lambda s: s.sight is SubstrateSight.VANISHING),
+    (Stage.SEEK, lambda s: s.sight is SubstrateLookup.UNKNOWN),
+    (Stage.VANISHING, lambda s: s.sight is SubstrateLookup.VANISHING),
     (Stage.HELD, lambda s: s.held),
     (Stage.WAIT_TOKEN, lambda s: s.token is TokenState.ABSENT),
     (Stage.CREATE, lambda s: True),  # noqa: ARG005 - the row that always fits
 )
 
 
-def stage_of(situation: Situation) -> Stage:
+def stage_of(situation: StageFacts) -> Stage:
     """Return the stage of a situation.
 
     Total: every situation maps to a stage; `WITHHELD` is never among them, because only

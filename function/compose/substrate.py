@@ -1,10 +1,8 @@
 """The substrate object of `Declare`: born, rendered anew, or kept as it is.
 
-Belongs here: what its manifest says. Not here: which of the three it is (`stage`), which
-object is in sight (`sight`). Only paths that this function owns are ever returned: a name, our
-labels and annotations, parameters, bootstrap fields, tags, and where the blueprint takes
-it the ProviderConfig's name. Source: design §3; seed 003, "The force-apply preservation
-rule".
+What its manifest says. Only paths that this function owns are ever returned: a name, our
+labels and annotations, parameters, bootstrap fields, tags, and where the blueprint takes it
+the ProviderConfig's name. Source: design §3; seed 003, "The force-apply preservation rule".
 """
 
 from __future__ import annotations
@@ -12,16 +10,17 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from function.compose import bootstrap, owned, sight
-from function.compose.facts import Facts
-from function.compose.raw import Raw, mapping, metadata
+from function.compose import bootstrap_material, last_applied, substrate_lookup
 from function.contract import names
-from function.contract.catalog import BlueprintVersionSpec
+from function.contract.catalog.published import BlueprintVersionSpec
 from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Declaration, Enrolment, SubstrateReference
 from function.contract.strategy import MeshRole
-from function.render import inject, tags
+from function.model.facts import Facts
+from function.model.objects import Raw, mapping, metadata
+from function.render.fields import inject
+from function.render.tags import encoding
 
 _OWNED: Final = ("parameters", "userData", "cloudTags")
 """The keys of its spec that are ours."""
@@ -29,12 +28,12 @@ _OWNED: Final = ("parameters", "userData", "cloudTags")
 _FIELD_PATH: Final = re.compile(r"spec(\.[A-Za-z][A-Za-z0-9_-]*)+")
 
 
-def last(_: Facts, live: Raw) -> dict[str, Any]:
+def last_composed(_: Facts, live: Raw) -> dict[str, Any]:
     """Return the substrate in sight as it is, where it does not even say what it is."""
-    return owned.last_applied(live)
+    return last_applied.last_applied(live)
 
 
-def kept(facts: Facts, live: Raw) -> dict[str, Any]:
+def keep(facts: Facts, live: Raw) -> dict[str, Any]:
     """Return the substrate in sight as it is, as far as it is ours.
 
     Raises:
@@ -42,23 +41,33 @@ def kept(facts: Facts, live: Raw) -> dict[str, Any]:
     """
     observed = mapping(live.get("spec"))
     spec = {key: observed[key] for key in _OWNED if key in observed}
-    manifest = _manifest(facts, sight.known(facts), sight.stamped_generation(facts), spec)
+    manifest = _manifest(
+        facts,
+        substrate_lookup.known_reference(facts),
+        substrate_lookup.stamped_generation(facts),
+        spec,
+    )
     path = _annotated_path(live)
     if path is not None:
         _copy_provider_config(manifest, path, live)
     return manifest
 
 
-def rendered(facts: Facts, live: Raw) -> dict[str, Any]:
+def update(facts: Facts, live: Raw) -> dict[str, Any]:
     """Return the substrate in sight with its declared half rendered anew.
 
     Without the blueprint or the accepted declaration it stays as it is.
     """
     accepted = facts.status.accepted
     if accepted is None or facts.blueprint is None:
-        return kept(facts, live)
+        return keep(facts, live)
     spec = _declared(accepted)
-    manifest = _manifest(facts, sight.known(facts), sight.stamped_generation(facts), spec)
+    manifest = _manifest(
+        facts,
+        substrate_lookup.known_reference(facts),
+        substrate_lookup.stamped_generation(facts),
+        spec,
+    )
     for place, value in inject.observed(live).items():
         inject.write(manifest, place, value)
     told, path = _annotated_path(live), _provider_config_path(facts.blueprint)
@@ -72,7 +81,7 @@ def rendered(facts: Facts, live: Raw) -> dict[str, Any]:
     return manifest
 
 
-def born(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str, Any]:
+def create(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str, Any]:
     """Return a new substrate with its bootstrap.
 
     Raises:
@@ -86,10 +95,10 @@ def born(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[str,
     fields: dict[inject.Path, str] = {}
     stamp: int | None = None
     if accepted.mesh_role is MeshRole.NODE:
-        material = bootstrap.material(facts, accepted, enrolment)
+        material = bootstrap_material.material(facts, accepted, enrolment)
         fields = inject.fields(accepted.injection_strategy, material)
         stamp = facts.token.generation if facts.token is not None else None
-    manifest = _manifest(facts, sight.known(facts), stamp, _declared(accepted))
+    manifest = _manifest(facts, substrate_lookup.known_reference(facts), stamp, _declared(accepted))
     for path, value in fields.items():
         inject.write(manifest, path, value)
     target = _provider_config_path(facts.blueprint)
@@ -110,7 +119,7 @@ def _declared(accepted: Declaration) -> dict[str, Any]:
     if accepted.parameters:
         spec["parameters"] = dict(accepted.parameters)
     if accepted.labels:
-        spec["cloudTags"] = tags.cloud_tags(accepted.provider, accepted.labels)
+        spec["cloudTags"] = encoding.cloud_tags(accepted.provider, accepted.labels)
     return spec
 
 

@@ -1,7 +1,7 @@
 """Condition types and reasons, and how to read a condition from an object's status.
 
-Belongs here: the closed vocabulary that users meet in `kubectl describe`. Not here:
-writing conditions. Messages never contain times or counters (reference, crossplane §2.6).
+The closed vocabulary that users meet in `kubectl describe`. Messages never contain times or
+counters (reference, crossplane §2.6).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Condition(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DesiredCondition:
     """What a writer wants a condition to say: status, reason and message, never a time.
 
     Attributes:
@@ -143,7 +143,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ObservedCondition:
     """What a condition of a raw status says; what is absent is empty."""
 
     status: str
@@ -151,7 +151,7 @@ class Said:
     message: str
 
 
-def find(status: Mapping[str, Any], condition_type: str) -> Said | None:
+def find(status: Mapping[str, Any], condition_type: str) -> ObservedCondition | None:
     """Return a condition of a raw status, or None when it is absent or unreadable."""
     raw = status.get("conditions")
     if not isinstance(raw, Sequence) or isinstance(raw, str):
@@ -160,7 +160,7 @@ def find(status: Mapping[str, Any], condition_type: str) -> Said | None:
         # Nearly all are plain: asking the abstract class costs ten times as much.
         plain = item.__class__ is dict or isinstance(item, Mapping)
         if plain and item.get("type") == condition_type:
-            return Said(
+            return ObservedCondition(
                 status=str(item.get("status", "")),
                 reason=str(item.get("reason", "")),
                 message=str(item.get("message", "")),

@@ -1,7 +1,6 @@
 """What can be wrong with declared input, as values that name a field and a rule.
 
-Belongs here: the one error family of the contract. Not here: transport errors and the
-reconciler's own closed set. Imported by every module that validates declared input.
+The one error family of the contract.
 """
 
 from __future__ import annotations

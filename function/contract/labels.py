@@ -1,8 +1,7 @@
 """How declared labels are checked.
 
-Belongs here: the rule, pure and total; the function applies it for early answers, the reconciler
-for the authoritative one. Not here: making them legal tags (`function.render.tags`).
-Source: kinds.md; contracts §6 item 5.
+The rule, pure and total; the function applies it for early answers, the reconciler for the
+authoritative one. Source: kinds.md; contracts §6 item 5.
 """
 
 from __future__ import annotations

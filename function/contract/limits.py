@@ -1,8 +1,7 @@
 """What values a parameter takes, and whether one does.
 
-Belongs here: the limits as a shape, and the judgement of a value. Not here: what a blueprint
-says beside (`parameter`), a whole declaration (`parameters`), the language of patterns
-(`patterns`). Source: kinds.md, "BlueprintVersion"; docs/decisions/0020.
+The limits as a shape, and the judgement of a value. Source: kinds.md, "BlueprintVersion";
+docs/decisions/0020.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Names, labels and annotations that both processes derive, and their inverse checks.
 
-Belongs here: pure derivations from ids and names. Not here: anything that reads an
-object. Every name is legal in Kubernetes for any input, deterministic, and free of
-secrets.
+Pure derivations from ids and names. Every name is legal in Kubernetes for any input,
+deterministic, and free of secrets.
 """
 
 from __future__ import annotations

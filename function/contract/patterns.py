@@ -2,8 +2,8 @@
 
 A small language that Kubernetes' schemas (RE2), the function and the reconciler (pydantic's
 engine, Rust's regex) read alike, and whose cost is bounded: neither engine ever backtracks,
-and what a pattern unfolds to is limited beside. Belongs here: the language, and whether a value
-matches. Not here: the other rules of a parameter (`parameter`). Source: docs/decisions/0020.
+and what a pattern unfolds to is limited beside. The language, and whether a value matches.
+Source: docs/decisions/0020.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The ProvisioningRecord: the only object the two processes exchange.
 
-Belongs here: its spec (the function writes it) and its status (the reconciler writes
-it). Not here: the decisions on either side. Source: design §2, kinds.md "What the
-function composes".
+Its spec (the function writes it) and its status (the reconciler writes it). Source: design
+§2, kinds.md "What the function composes".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a blueprint, or a step, wants done when a node does not register in time.
 
-Belongs here: the shape of that wish and the length of its time. Not here: carrying it out
-(`reconciler.domain.broker.recreation`). Whatever declares a node may import it.
+The shape of that wish and the length of its time. Whatever declares a node may import it.
 Source: issue 5, "Registration timeout"; docs/decisions/0014.
 """
 

@@ -1,8 +1,7 @@
 """The one type that holds a bootstrap token's plaintext.
 
-Belongs here: the redacting wrapper. Not here: minting, hashing, storing. Whoever must
-write the plaintext to its destination calls `reveal`, and the architecture test lists
-those callers.
+The redacting wrapper. Whoever must write the plaintext to its destination calls `reveal`,
+and the architecture test lists those callers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pydantic base of every kind, and the pieces several kinds share.
 
-Belongs here: the base model and reference shapes. Not here: kinds themselves.
+The base model and reference shapes.
 """
 
 from __future__ import annotations

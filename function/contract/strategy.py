@@ -1,7 +1,6 @@
 """The closed sets of a blueprint: how a token travels, what role a node has, which cloud.
 
-Belongs here: enumerations whose values are stored and shown verbatim. Not here: what is
-done for each member, which is the renderers' and the reconciler's work.
+Enumerations whose values are stored and shown verbatim.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How the function is run and watched: its gRPC server, metrics, probes.
 
-Belongs here: what an operator sees and what a stop does. Not here: anything about an
-answer, which is `function.fn`'s. Only `function.main` and the bench import it; it knows
-gRPC and Prometheus, so nothing pure may. Source: issue "Operating it"; reference,
+What an operator sees and what a stop does. Only `function.main` and the bench import it; it
+knows gRPC and Prometheus, so nothing pure may. Source: issue "Operating it"; reference,
 crossplane §6.2, §6.5 and §7.
 """

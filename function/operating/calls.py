@@ -1,8 +1,6 @@
 """Counts and tells every call, as an interceptor of the gRPC server.
 
-Belongs here: when something is counted. Not here: what (`function.operating.metrics`), the
-words for it (`function.operating.outcome`). A payload may hold a token, so none is kept,
-counted or logged.
+When something is counted. A payload may hold a token, so none is kept, counted or logged.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _CODES: Final = {
 }
 
 
-class Calls(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Wraps each unary method once; streams pass by uncounted.
 
     Args:
@@ -46,7 +44,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no ty
         self._metrics = metrics
         self._debug = debug
         self._log = logging.get_logger()
-        self._outcomes: dict[outcome.Outcome, Counter] = {}
+        self._outcomes: dict[outcome.CallOutcome, Counter] = {}
         self._wrapped: dict[str, grpc.RpcMethodHandler] = {}
 
     async def intercept_service(

@@ -1,8 +1,8 @@
 """Whether anybody gets this process's memory.
 
-Belongs here: what asks the operating system to give it to nobody. Not here: other limits.
-`function.main` and `reconciler.main` call it once, before a secret is in memory.
-Source: prctl(2), PR_SET_DUMPABLE; getrlimit(2), RLIMIT_CORE.
+What asks the operating system to give it to nobody. `function.main` and `reconciler.main`
+call it once, before a secret is in memory. Source: prctl(2), PR_SET_DUMPABLE; getrlimit(2),
+RLIMIT_CORE.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What is counted, and in which words.
 
-Belongs here: the metric families and their bounded labels. Not here: when something is
-counted (`function.operating.calls`), how it is fetched (`function.operating.probes`).
+The metric families and their bounded labels.
 
 `grpc_server_*` is what every Go function counts, name for name, so one dashboard shows
 all. `function_run_function_*` follows core's prefix and says what the answers were. Every

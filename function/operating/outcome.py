@@ -1,8 +1,8 @@
 """What became of one call, read off its request and response.
 
-Belongs here: turning a message into a few words of closed sets, for metrics, and into an
-identity without values, for the log. Not here: counting, logging. Nothing of a payload
-but kinds and names leaves here, and those only where they look like it.
+Turning a message into a few words of closed sets, for metrics, and into an identity without
+values, for the log. Nothing of a payload but kinds and names leaves here, and those only
+where they look like it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Severity(StrEnum):
     FATAL = "Fatal"
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """One call in words of closed sets.
 
     Attributes:
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class CallIdentity:
     """Whose call it was; `other` stands for what does not look like a name."""
 
     tag: str
@@ -77,7 +77,7 @@ class Identity:
     name: str
 
 
-def read(req: fnv1.RunFunctionRequest, rsp: fnv1.RunFunctionResponse) -> Outcome:
+def read(req: fnv1.RunFunctionRequest, rsp: fnv1.RunFunctionResponse) -> CallOutcome:
     """Return what became of a call. Total: every pair of messages has an outcome."""
     severity = _severity(rsp)
     if severity is Severity.FATAL:
@@ -87,7 +87,7 @@ def read(req: fnv1.RunFunctionRequest, rsp: fnv1.RunFunctionResponse) -> Outcome
         result, reason = Result.READY, ""
     else:
         result, reason = _waiting({each.type: each for each in rsp.conditions})
-    return Outcome(
+    return CallOutcome(
         input_kind=input_kind(req),
         result=result,
         reason=reason if not reason or reason in _REASONS else OTHER,
@@ -101,13 +101,13 @@ def input_kind(req: fnv1.RunFunctionRequest) -> str:
     return kind if kind in _INPUTS else OTHER
 
 
-def identity(req: fnv1.RunFunctionRequest) -> Identity:
+def identity(req: fnv1.RunFunctionRequest) -> CallIdentity:
     """Return whose call it was."""
     xr = req.observed.composite.resource
     name = OTHER
     if "metadata" in xr.fields:
         name = _shown(_text(xr.fields["metadata"].struct_value, "name"))
-    return Identity(
+    return CallIdentity(
         tag=_shown(req.meta.tag[:_TAG_SHOWN]),
         api_version=_shown(_text(xr, "apiVersion")),
         kind=_shown(_text(xr, "kind")),

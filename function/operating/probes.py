@@ -1,8 +1,7 @@
 """The HTTP listener for Prometheus and the kubelet: /metrics, /healthz, /readyz.
 
-Belongs here: a small listener in threads of its own, because the gRPC port asks for a
-client certificate that neither of its visitors has, and because a stuck event loop must
-not answer for itself. Not here: what is measured.
+A small listener in threads of its own, because the gRPC port asks for a client certificate
+that neither of its visitors has, and because a stuck event loop must not answer for itself.
 """
 
 from __future__ import annotations

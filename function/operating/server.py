@@ -1,8 +1,7 @@
 """The gRPC server's life: start, serve until told to stop, drain.
 
-Belongs here: what the SDK's own `serve` does, which takes neither interceptors nor a say
-in how it stops. Not here: credentials and flags (`function.main`). Source: reference,
-crossplane §6.2 and §6.5.
+What the SDK's own `serve` does, which takes neither interceptors nor a say in how it stops.
+Source: reference, crossplane §6.2 and §6.5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The wall clock and the source of ids.
 
-Belongs here: the two impurities that everything else takes as arguments.
+The two impurities that everything else takes as arguments.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 
 from uuid_utils.compat import uuid7
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 
 
 class SystemClock:
-    """Implements `ports.broker.Clock`."""
+    """Implements `ports.store.aggregates.Clock`."""
 
     def now(self) -> datetime:
         """Return the time, aware and in UTC."""
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class UUIDv7Source:
-    """Implements `ports.broker.IDSource`: ids that sort by the time they were minted."""
+    """Implements `ports.store.aggregates.IDSource`: ids that sort by the time they were minted."""
 
     def provisioned_resource_id(self) -> ids.ProvisionedResourceID:
         """Mint an aggregate's id."""

@@ -1,8 +1,6 @@
 """What the operating system may do with this process.
 
-Belongs here: room for open files. Not here: any limit that Python can keep itself, its
-memory (`function.operating.memory_dumps`). `reconciler.main` calls it once.
-Source: getrlimit(2), RLIMIT_NOFILE.
+Room for open files. `reconciler.main` calls it once. Source: getrlimit(2), RLIMIT_NOFILE.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Orchestration: observe, decide, act, record, over ports alone.
+"""Orchestration over ports: observe, decide, act, record.
 
-Belongs here: the order of effects and what a crash between two of them leaves behind. Not
-here: drivers, SQL, HTTP, manifests' details. Imported by `reconciler.wiring`.
+`reconciler.wiring` builds these classes from adapters.
 """

@@ -1,7 +1,7 @@
 """`broker catalog import`: a folder of blueprints in, BlueprintVersion manifests out.
 
-Belongs here: reading and writing files, the lines on stderr, the exit status. Not here:
-what is right or wrong (`reconciler.domain.catalog`). Only `reconciler.main` imports it.
+Reading and writing files, the lines on stderr, the exit status. Only `reconciler.main`
+imports it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import click
 
-from function.render import yaml
-from reconciler.domain.catalog import decoding
-from reconciler.domain.catalog.blueprint import FILES, Source, judge
-from reconciler.domain.catalog.findings import Finding
+from function.render.documents import yaml
+from reconciler.catalog import decoding
+from reconciler.catalog.blueprint import FILES, Source, judge
+from reconciler.catalog.findings import Finding
 
 EXIT_WRONG: Final = 1
 EXIT_INPUT: Final = 2

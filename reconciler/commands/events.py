@@ -1,8 +1,7 @@
 """`broker events`: what is told to the outside, looked at and mended by people.
 
-Belongs here: flags and what is printed. Not here: the statements
-(`reconciler.adapters.postgres.event_desk`). Only `reconciler.main` imports it.
-Source: docs/events.md "For operators".
+Flags and what is printed. Only `reconciler.main` imports it. Source: docs/events.md "For
+operators".
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from uuid import UUID
 import click
 
 from reconciler.adapters.events import cloudevents
-from reconciler.adapters.postgres import event_desk
-from reconciler.adapters.postgres.event_desk import Choice, EventDesk
+from reconciler.adapters.postgres.outbox import event_desk
+from reconciler.adapters.postgres.outbox.event_desk import Choice, EventAdmin
 from reconciler.commands import store
 from reconciler.domain.events.catalogue import CATALOGUE
 from reconciler.settings.events import EventSettings
@@ -51,7 +50,7 @@ def list_events(
     """List events and what became of them, the newest first."""
     choice = Choice(aggregate=aggregate, parked=parked)
 
-    async def work(desk: EventDesk) -> None:
+    async def work(desk: EventAdmin) -> None:
         for item in await desk.newest(choice, event_type=event_type, waiting=waiting, limit=limit):
             event = item.event
             when = event.occurred_at.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -72,7 +71,7 @@ def tail(*, from_start: bool, no_follow: bool) -> None:
     """
     source = store.load(EventStoreSettings).events_source
 
-    async def work(desk: EventDesk) -> None:
+    async def work(desk: EventAdmin) -> None:
         async for event in desk.follow(from_start=from_start, wait=not no_follow):
             click.echo(cloudevents.structured(event, source))
 
@@ -99,7 +98,7 @@ def replay(
         raise click.UsageError(message)
     choice = Choice(event=event, aggregate=aggregate, from_sequence=from_sequence, parked=parked)
 
-    async def work(desk: EventDesk) -> int:
+    async def work(desk: EventAdmin) -> int:
         return await desk.replay(choice, reason=reason)
 
     count = _at_desk("replay events", work)
@@ -113,7 +112,7 @@ def replay(
 def skip(event: UUID, *, reason: str) -> None:
     """Let one event go that no consumer takes; those behind it are published."""
 
-    async def work(desk: EventDesk) -> bool:
+    async def work(desk: EventAdmin) -> bool:
         return await desk.skip(event, reason=reason)
 
     if not _at_desk("skip event", work):
@@ -138,11 +137,11 @@ def schema(event_type: str | None, out: Path | None) -> None:
         click.echo(text if event_type and out is None else name, nl=not (event_type and not out))
 
 
-def _at_desk(verb: str, work: Callable[[EventDesk], Awaitable[_T]]) -> _T:
+def _at_desk(verb: str, work: Callable[[EventAdmin], Awaitable[_T]]) -> _T:
     dsn = store.load(StoreSettings).dsn.get_secret_value()
     return store.run(verb, _with_desk(dsn, work))
 
 
-async def _with_desk(dsn: str, work: Callable[[EventDesk], Awaitable[_T]]) -> _T:
+async def _with_desk(dsn: str, work: Callable[[EventAdmin], Awaitable[_T]]) -> _T:
     async with event_desk.opened(dsn, actor=store.actor()) as desk:
         return await work(desk)

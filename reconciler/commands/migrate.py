@@ -1,15 +1,14 @@
 """`broker migrate`: the schema of a database, up, back, or only looked at.
 
-Belongs here: its flags and what it prints. Not here: how a schema is changed
-(`reconciler.adapters.postgres.migrate`). Only `reconciler.main` imports it.
-Source: docs/operations/upgrade.md.
+Its flags and what it prints. Only `reconciler.main` imports it. Source:
+docs/operations/upgrade.md.
 """
 
 from __future__ import annotations
 
 import click
 
-from reconciler.adapters.postgres import migrate as schema
+from reconciler.adapters.postgres.connection import migrate as schema
 from reconciler.commands import store
 from reconciler.settings.store import StoreSettings
 

@@ -1,8 +1,7 @@
 """`broker nodes`: nodes that nobody else takes out of the mesh any more.
 
-Belongs here: flags and what is printed. Not here: the statements
-(`reconciler.adapters.postgres.operator_nodes`). Only `reconciler.main` imports it.
-Source: docs/operators.md; docs/decisions/0024.
+Flags and what is printed. Only `reconciler.main` imports it. Source: docs/operators.md;
+docs/decisions/0024.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from uuid import UUID
 import asyncpg
 import click
 
-from reconciler.adapters.postgres import operator_nodes
-from reconciler.adapters.postgres.pool import reaching
+from reconciler.adapters.postgres.connection.pool import reaching
+from reconciler.adapters.postgres.registration import operator_nodes
 from reconciler.commands import store
-from reconciler.domain.broker import ids
-from reconciler.ports.operator import REASON_MAX, NodeDeregistration
+from reconciler.domain.aggregate import ids
+from reconciler.ports.operators import REASON_MAX, NodeDeregistration
 from reconciler.settings.store import StoreSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0

@@ -1,7 +1,6 @@
 """`broker openapi`: the OpenAPI document of the node listener, as JSON.
 
-Belongs here: writing it to stdout or a file. Not here: what it says
-(`reconciler.adapters.http.openapi`). Only `reconciler.main` imports it.
+Writing it to stdout or a file. Only `reconciler.main` imports it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.adapters.http.openapi import document
+from reconciler.adapters.http.node.openapi import document
 
 
 def text() -> str:

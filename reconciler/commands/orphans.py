@@ -1,7 +1,7 @@
 """`broker orphans`: what the last sweep found that nothing looks after any more.
 
-Belongs here: its flags and what it prints. Not here: finding them (`app.orphan_sweep`). Only
-`reconciler.main` imports it. Source: docs/runbooks/deletion.md.
+Its flags and what it prints. Only `reconciler.main` imports it. Source:
+docs/runbooks/deletion.md.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 import asyncpg
 import click
 
-from reconciler.adapters.postgres.orphan_ledger import standing
-from reconciler.adapters.postgres.pool import reaching
+from reconciler.adapters.postgres.aggregates.orphan_ledger import standing
+from reconciler.adapters.postgres.connection.pool import reaching
 from reconciler.commands import store
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.orphans import REMEDY
-from reconciler.ports.orphans import Found
+from reconciler.domain.aggregate import ids
+from reconciler.domain.teardown.orphans import REMEDY
+from reconciler.ports.cluster.orphans import FoundObjects
 from reconciler.settings.store import StoreSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -49,7 +49,7 @@ def orphans(slug: str) -> None:
         click.echo("nothing is left over")
 
 
-async def _standing(dsn: str, slug: str) -> Sequence[Found]:
+async def _standing(dsn: str, slug: str) -> Sequence[FoundObjects]:
     with reaching():
         connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_S)
     try:

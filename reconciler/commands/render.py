@@ -1,9 +1,8 @@
 """`broker render`: prints what a cluster applies.
 
-Belongs here: flags, reading the token, the exit status. Not here: what is rendered
-(`function.render.daemonset`). Only `reconciler.main` imports it. A token is read from a
-file or from stdin, never from an argument or the environment, which other users of a
-machine can see.
+Flags, reading the token, the exit status. Only `reconciler.main` imports it. A token is
+read from a file or from stdin, never from an argument or the environment, which other users
+of a machine can see.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import click
 
 from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
-from function.render import daemonset as bundles
+from function.render.documents import daemonset as bundles
 
 EXIT_INPUT: Final = 2
 

@@ -1,8 +1,7 @@
 """`broker restored`: the store came out of a backup; end what may have been used since.
 
-Belongs here: its flags and what it prints. Not here: what is done to the store
-(`reconciler.adapters.postgres.restoration`). Only `reconciler.main` imports it.
-Source: docs/operations/backup.md.
+Its flags and what it prints. Only `reconciler.main` imports it. Source:
+docs/operations/backup.md.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ import getpass
 
 import click
 
-from reconciler.adapters.postgres.migrate import migrate
-from reconciler.adapters.postgres.pool import open_pool, reaching
-from reconciler.adapters.postgres.restoration import revoke_unspent
+from reconciler.adapters.postgres.aggregates.restoration import revoke_unspent
+from reconciler.adapters.postgres.connection.migrate import migrate
+from reconciler.adapters.postgres.connection.pool import open_pool, reaching
 from reconciler.commands import store
 from reconciler.settings.store import StoreSettings
 

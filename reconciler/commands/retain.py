@@ -1,8 +1,7 @@
 """`broker retain`: one pass of retention, now.
 
-Belongs here: opening the store and telling what went. Not here: what may leave
-(`reconciler.ports.retention`). Only `reconciler.main` imports it.
-Source: docs/operations/retention.md.
+Opening the store and telling what went. Only `reconciler.main` imports it. Source:
+docs/operations/retention.md.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Mapping
 
 import click
 
-from reconciler.adapters.postgres.migrate import check
-from reconciler.adapters.postgres.pool import open_pool, reaching
-from reconciler.adapters.postgres.retention import PostgresRetention
-from reconciler.app.retention import Retention
+from reconciler.adapters.postgres.aggregates.retention import PostgresRetention
+from reconciler.adapters.postgres.connection.migrate import check
+from reconciler.adapters.postgres.connection.pool import open_pool, reaching
+from reconciler.app.housekeeping.retention import Retention
 from reconciler.commands import store
-from reconciler.ports.retention import Remains
+from reconciler.ports.store.retention import Remains
 from reconciler.settings.store import RetentionSettings
 
 

@@ -1,7 +1,7 @@
 """What commands on the database have in common: settings in, one line per fault, a status.
 
-Belongs here: reading their settings, running them, how they fail. Not here: any command.
-Only `reconciler.main` and modules of this package import it.
+Reading their settings, running them, how they fail. Only `reconciler.main` and modules of
+this package import it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Final, NoReturn, TypeVar
 import asyncpg
 import click
 
-from reconciler.adapters.postgres.migrate import MigrationError
-from reconciler.adapters.postgres.pool import StoreError
-from reconciler.app.work_queue import describe
+from reconciler.adapters.postgres.connection.migrate import MigrationError
+from reconciler.adapters.postgres.connection.pool import StoreError
+from reconciler.app.queue.work_queue import describe
 from reconciler.settings import SettingsError
 from reconciler.settings.environment import Environment
 

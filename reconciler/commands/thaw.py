@@ -1,8 +1,7 @@
 """`broker thaw`: a person's word that what a frozen driver sees is true.
 
-Belongs here: its flags and what it prints. Not here: when a driver freezes
-(`domain.broker.steadiness`) and how long a word counts (`app.driver`). Only `reconciler.main`
-imports it. Source: docs/operations/freeze.md.
+Its flags and what it prints. Only `reconciler.main` imports it. Source:
+docs/operations/freeze.md.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from typing import Final
 import asyncpg
 import click
 
-from reconciler.adapters.postgres.counts import thaw as declared
-from reconciler.adapters.postgres.pool import reaching
+from reconciler.adapters.postgres.aggregates.counts import thaw as declared
+from reconciler.adapters.postgres.connection.pool import reaching
 from reconciler.commands import store
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.settings.store import StoreSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0

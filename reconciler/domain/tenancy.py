@@ -1,7 +1,6 @@
 """The minimal path of a Project: an id, a namespace, ready or not.
 
-Belongs here: reading a Project object and rendering its status and namespace. Not here:
-placement and the six-phase convergence, which are the fleet's.
+Reading a Project object and rendering its status and namespace.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from function.contract import names
-from function.contract.conditions import ConditionType, Reason, Verdict
-from function.contract.tenancy import ProjectStatus
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.status import condition
+from function.contract.catalog.tenancy import ProjectStatus
+from function.contract.conditions import ConditionType, DesiredCondition, Reason
+from reconciler.domain.aggregate import ids
+from reconciler.domain.record.status import condition
 
 LABEL_PROJECT = f"{names.GROUP}/project"
 
@@ -50,7 +49,9 @@ def status(
     ).model_dump(mode="json", by_alias=True, exclude_none=True)
     reason = Reason.ADMITTED if ready else Reason.NAMESPACE_NOT_READY
     message = "The namespace is ready." if ready else "The namespace is terminating."
-    verdict = Verdict(type=ConditionType.READY, status=ready, reason=reason, message=message)
+    verdict = DesiredCondition(
+        type=ConditionType.READY, status=ready, reason=reason, message=message
+    )
     return {**body, "conditions": [condition(previous, verdict, generation=generation, now=now)]}
 
 
@@ -58,7 +59,7 @@ def refused(
     previous: Mapping[str, Any], *, message: str, generation: int, now: datetime
 ) -> dict[str, Any]:
     """Render the status of a Project that cannot be placed; what it had stays."""
-    verdict = Verdict(
+    verdict = DesiredCondition(
         type=ConditionType.READY, status=False, reason=Reason.INVALID_INPUT, message=message
     )
     return {

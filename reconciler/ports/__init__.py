@@ -1,6 +1,5 @@
-"""What the application layer needs from the world, in its own vocabulary.
+"""What the application layer needs from the world, as Protocols and plain values.
 
-Belongs here: Protocols and the plain values they trade. Not here: any technology's name
-or driver. Adapters implement them without inheriting; tests run one contract suite on the
-fake and on the real adapter.
+Adapters implement them without inheriting; one contract suite runs on the fake and on the
+real adapter.
 """

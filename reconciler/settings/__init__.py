@@ -1,9 +1,8 @@
 """The settings of `broker serve`: the environment, checked once at the start.
 
-Belongs here: every variable with its unit, default, bounds and rule. Not here: what the
-values are used for; `wiring` hands them on as plain values. A fault names the variable and
-the rule and never a value, because one of them holds a password.
-Source: kinds.md "Settings of `broker serve`"; seed 003 "The three composition-root knobs".
+Every variable with its unit, default, bounds and rule. A fault names the variable and the
+rule and never a value, because one of them holds a password. Source: kinds.md "Settings of
+`broker serve`"; seed 003 "The three composition-root knobs".
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from function.contract.record import Enrolment
 from function.contract.strategy import DocumentForm
-from reconciler.domain.lease import TTL_DEFAULT, TTL_MAX, TTL_MIN
+from reconciler.domain.guard.lease import TTL_DEFAULT, TTL_MAX, TTL_MIN
 from reconciler.settings import parsing
 from reconciler.settings.environment import SettingsError
 from reconciler.settings.events import EventSettings

@@ -1,7 +1,6 @@
 """Reading a model of settings from the environment.
 
-Belongs here: what every such model has in common, and how its faults are told. Not here:
-variables. Imported by `reconciler.settings` and its modules alone.
+What every such model has in common, and how its faults are told.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Where events go: the settings of the relay.
 
-Belongs here: the sink and how it is spoken to. Not here: the sinks (`adapters.events`).
-Source: docs/events.md "Settings".
+The sink and how it is spoken to. Source: docs/events.md "Settings".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How single settings are read from their text.
 
-Belongs here: one parser per kind of value; each raises ValueError with the rule, never with
-the value. Not here: which variable takes which. Imported by `reconciler.settings` alone.
+One parser per kind of value; each raises ValueError with the rule, never with the value.
 """
 
 from __future__ import annotations

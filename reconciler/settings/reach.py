@@ -1,8 +1,8 @@
 """Whether what goes to Postgres can be read or altered on its way.
 
-Belongs here: where a connection string leads and how it is protected there, by the driver's rules
-of precedence. Not here: what follows. Where the driver would look elsewhere (a service file), the
-answer is the careful one. Imported by `reconciler.settings` alone.
+Where a connection string leads and how it is protected there, by the driver's rules of
+precedence. Where the driver would look elsewhere (a service file), the answer is the
+careful one.
 """
 
 from __future__ import annotations

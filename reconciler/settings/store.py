@@ -1,7 +1,7 @@
 """The settings of commands that need the database alone.
 
-Belongs here: where the store is, and how long it keeps what is over. Not here: what only
-`broker serve` needs. Source: docs/operations/retention.md.
+Where the store is, and how long it keeps what is over. Source:
+docs/operations/retention.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
 
-from reconciler.ports.retention import Remains
+from reconciler.ports.store.retention import Remains
 from reconciler.settings import parsing, reach
 from reconciler.settings.environment import Environment
 

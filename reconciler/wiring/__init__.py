@@ -1,9 +1,9 @@
 """The only place that names concrete adapters.
 
-Belongs here: opening what `broker serve` holds open, in order, and closing it in reverse;
-`leading` is what a leader does, `driving` makes its driver, `listening` binds the listeners. Not
-here: decisions, flags, exit codes. `reconciler.main` imports it; tests may.
-Source: seed 000 "Operational model": boot sweep before the listeners bind, then a ticker.
+Opening what `broker serve` holds open, in order, and closing it in reverse; `leading` is
+what a leader does, `driving` makes its driver, `listening` binds the listeners.
+`reconciler.main` imports it; tests may. Source: seed 000 "Operational model": boot sweep
+before the listeners bind, then a ticker.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, Final
 
 import asyncpg
 
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import Cluster, open_client
-from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError
-from reconciler.adapters.metrics.driving import DriverCollector, registry
-from reconciler.adapters.metrics.leftovers import OrphanCollector
-from reconciler.adapters.postgres.bell import Bell
-from reconciler.adapters.postgres.migrate import check, migrate
-from reconciler.adapters.postgres.pool import open_pool, ping, reaching
-from reconciler.adapters.postgres.retention import PostgresRetention
-from reconciler.app.reachability import Reachability
-from reconciler.app.retention import Retention
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.adapters.kubernetes.transport.kubeconfig import KubeconfigError
+from reconciler.adapters.metrics.controller import ControllerCollector, registry
+from reconciler.adapters.metrics.orphans import OrphanCollector
+from reconciler.adapters.postgres.aggregates.retention import PostgresRetention
+from reconciler.adapters.postgres.connection.migrate import check, migrate
+from reconciler.adapters.postgres.connection.pool import open_pool, ping, reaching
+from reconciler.adapters.postgres.outbox.notify_channel import NotifyChannel
+from reconciler.app.housekeeping.retention import Retention
+from reconciler.app.registration.endpoint_uptime import EndpointUptime
 from reconciler.settings import Settings, SettingsError
-from reconciler.wiring.leading import Helm, Leader, leadership, leases, make_pulse
-from reconciler.wiring.listening import StartError, listen
-from reconciler.wiring.relaying import REGISTERED, relaying
+from reconciler.wiring.leader import Leader, LeaderRouter, leader_election, leases, make_liveness
+from reconciler.wiring.listeners import StartError, listen
+from reconciler.wiring.relay import REGISTERED, relaying
 
 SYNC_TIMEOUT_S: Final = 60.0
 """How long the first lists may take; ten thousand records take a few seconds."""
@@ -61,15 +61,15 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         pool = await _open_store(settings)
         stack.push_async_callback(pool.close)
         metrics = registry()
-        helm = Helm(metrics, make_pulse(settings))
-        bell = Bell(settings.dsn.get_secret_value())
+        helm = LeaderRouter(metrics, make_liveness(settings))
+        bell = NotifyChannel(settings.dsn.get_secret_value())
         bell.listen(REGISTERED, helm.registered)
         relay = await stack.enter_async_context(relaying(settings, bell, metrics))
         telling = _beside(stack, _together(bell.run(), relay.run()))
         cluster = Cluster(client, on_change=helm.changed)
-        metrics.register(DriverCollector(lambda: helm.state, cluster.caches))
+        metrics.register(ControllerCollector(lambda: helm.state, cluster.caches))
         metrics.register(OrphanCollector(helm.orphans))
-        reachability = Reachability(time.monotonic)
+        reachability = EndpointUptime(time.monotonic)
         caches = _beside(stack, cluster.run())
         await _synced(cluster, caches)
         leader = Leader(settings, cluster, reachability, helm, bell)
@@ -90,12 +90,12 @@ def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> asyncio.T
 
 
 async def _candidate(
-    stack: AsyncExitStack, settings: Settings, leader: Leader, helm: Helm
+    stack: AsyncExitStack, settings: Settings, leader: Leader, helm: LeaderRouter
 ) -> asyncio.Task[None]:
     """Stand for the lease; return once somebody leads."""
     candidacies = leases(settings)
     stack.callback(candidacies.close)
-    candidate = leadership(settings, candidacies, helm.pulse)
+    candidate = leader_election(settings, candidacies, helm.pulse)
     work = _beside(stack, candidate.run(leader.lead))
     await _first_done(work, helm.steered.wait(), candidate.standing_by.wait())
     return work

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-PORTS: Final = sorted(ROOT.glob("reconciler/ports/*.py"))
+PORTS: Final = sorted(ROOT.glob("reconciler/ports/**/*.py"))
 TESTS: Final = sorted(ROOT.glob("tests/**/*.py"))
 
 Methods = dict[str, tuple[str, ...]]
@@ -22,7 +22,7 @@ Methods = dict[str, tuple[str, ...]]
 TELLING: Final = 3
 """Methods of whose names alone a class is known; fewer may be somebody else's, but for their
 arguments."""
-HANDED_OUT: Final = {"Batch": "Outbox", "RegistrationUnit": "EnrolmentStore"}
+HANDED_OUT: Final = {"EventBatch": "Outbox", "RegistrationUnit": "EnrolmentStore"}
 """Ports that only another port hands out: the suite of that one tries them."""
 FAULTS: Final = {
     "Skewed": "is the fault: a clock that is wrong",

@@ -19,8 +19,8 @@ PURE = sorted(
     ]
 )
 REVEALS = {
-    "function/render/cloudinit.py",
-    "reconciler/adapters/kubernetes/token_secrets.py",
+    "function/render/documents/cloudinit.py",
+    "reconciler/adapters/kubernetes/objects/token_secrets.py",
     "reconciler/domain/identity/token.py",
 }
 """Where a token's plaintext may be unwrapped: where it is delivered, and where it is hashed."""

@@ -1,7 +1,7 @@
-"""`ports.cluster.ManagementCluster` twice: on the fake, and on a real API server.
+"""`ManagementCluster` twice: on the fake, and on a real API server.
 
-Belongs here: the two worlds and what tests see and do past the port. Not here: what the
-port promises. The integration tests of the Kubernetes adapter import the real world.
+The two worlds and what tests see and do past the port. The integration tests of the
+Kubernetes adapter import the real world.
 """
 
 from __future__ import annotations
@@ -21,21 +21,17 @@ from uuid_utils.compat import uuid7
 
 from dev.controlplane import ControlPlane
 from function.contract import names
-from function.contract.conditions import Said
+from function.contract.conditions import ObservedCondition
 from function.contract.record import SubstrateReference, XRReference
 from function.contract.secrets import TokenPlaintext
 from reconciler.adapters.kubernetes.cluster import open_client
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.domain.broker import external_secret, ids
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import (
-    IssuedToken,
-)
-from reconciler.ports.cluster import (
-    LiveObject,
-    ManagementCluster,
-)
+from reconciler.domain.aggregate import ids
+from reconciler.domain.protection import external_secret
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.management_cluster import LiveObject, ManagementCluster
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.e2e.deploy import external_secrets, holding
 from tests.e2e.deploy.identity import (
     BREAK_GLASS,
@@ -185,7 +181,7 @@ class ClusterWorld(Protocol):
         """Make a substrate, `terminating` or not, and return its uid."""
         ...
 
-    def say(self, reference: SubstrateReference, kind: str, said: Said) -> None:
+    def say(self, reference: SubstrateReference, kind: str, said: ObservedCondition) -> None:
         """Have a substrate say one condition of itself."""
         ...
 
@@ -332,7 +328,7 @@ class MemoryWorld:
         self._change(reference, **state)
         return uid
 
-    def say(self, reference: SubstrateReference, kind: str, said: Said) -> None:
+    def say(self, reference: SubstrateReference, kind: str, said: ObservedCondition) -> None:
         key = (reference.api_version, reference.kind, reference.name)
         self.fake.said[key] = {kind: (said.status, said.reason, said.message)}
 
@@ -448,7 +444,7 @@ class RealWorld:
             metadata["ownerReferences"] = [{**owner, "controller": True}]
         return str(self._make(VM, metadata, **state)["metadata"]["uid"])
 
-    def say(self, reference: SubstrateReference, kind: str, said: Said) -> None:
+    def say(self, reference: SubstrateReference, kind: str, said: ObservedCondition) -> None:
         words = {"status": said.status, "reason": said.reason, "message": said.message}
         told = {"type": kind, **words, "lastTransitionTime": "2026-11-21T12:00:00Z"}
         path = f"{self.all(VM)}/{reference.name}"

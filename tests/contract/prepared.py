@@ -1,8 +1,8 @@
 """What a tenant prepares under a name that is ours to use, on the fake and on a real API server.
 
-Belongs here: making it with a tenant's rights, and reading it back. Not here: what becomes of it
-(`test_prepared_objects`). On the real one the tenant has every right in the namespace on Secrets,
-ExternalSecrets and ProviderConfigs, and none on Projects.
+Making it with a tenant's rights, and reading it back. On the real one the tenant has every
+right in the namespace on Secrets, ExternalSecrets and ProviderConfigs, and none on
+Projects.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from function.contract import names
-from reconciler.domain.broker import external_secret
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.protection import external_secret
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
 from tests.contract.cluster_worlds import (
     FOREIGN_FINALIZER,
     PROVIDER_API,

@@ -1,7 +1,6 @@
 """What people publish on a real API server, as the reconciler's caches hold it.
 
-Belongs here: writing an object of ours that has no namespace, and waiting until it was heard. Not
-here: what the ports make of it.
+Writing an object of ours that has no namespace, and waiting until it was heard.
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 import pytest
 
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
 from reconciler.domain.identity.peers import Peers
 from reconciler.domain.identity.registration import READMISSIONS_MAX, RepeatDetail
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import NodeState, Registered
+from reconciler.ports.registration import NodeState, Registered
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World
 from tests.simulation.evidence import made
 from tests.simulation.schedule import Kind

@@ -1,4 +1,4 @@
-"""What `ports.broker.BrokerRepository` promises."""
+"""What `ports.store.aggregates.BrokerRepository` promises."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uuid_utils.compat import uuid7
 
 from function.contract.record import SubstrateReference
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker import audit, events, ids, remaking
-from reconciler.domain.broker.errors import (
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
     LivesElsewhereError,
@@ -21,9 +21,11 @@ from reconciler.domain.broker.errors import (
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
-from reconciler.domain.broker.force_release import ForceRelease
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
+from reconciler.domain.events import audit, lifecycle
+from reconciler.domain.replacement import transitions
+from reconciler.domain.teardown.force_release import ForceRelease
 from tests.contract.worlds import ELSEWHERE, World, aggregate
 from tests.unit.reconciler import samples
 
@@ -32,8 +34,8 @@ pytestmark = pytest.mark.contract
 LATER = samples.NOW + timedelta(minutes=5)
 
 
-def _ready(resource: ProvisionedResource) -> events.LifecycleEvent:
-    event = events.on_phase(resource, Phase.READY)
+def _ready(resource: ProvisionedResource) -> lifecycle.LifecycleEvent:
+    event = lifecycle.on_phase(resource, Phase.READY)
     assert event is not None
     return event
 
@@ -59,10 +61,10 @@ class TestCreating:
 
         (event,) = await world.backdoor.events(resource.id)
 
-        assert (event.type, event.aggregate_sequence) == (events.EventType.REQUESTED, 1)
+        assert (event.type, event.aggregate_sequence) == (lifecycle.EventType.REQUESTED, 1)
         event_id = event.payload.pop("EventID")
         assert event_id != str(resource.id)
-        said = {"OccurredAt": "2026-11-21T12:00:00Z", **events.requested(resource).data}
+        said = {"OccurredAt": "2026-11-21T12:00:00Z", **lifecycle.requested(resource).data}
         # The store adds the names that the ids stand for (`test_producers`).
         assert {name: event.payload[name] for name in said} == said
 
@@ -433,9 +435,9 @@ class TestUpdating:
 
         stored = await world.backdoor.events(resource.id)
         assert [item.type for item in stored] == [
-            events.EventType.REQUESTED,
-            events.EventType.READY,
-            events.EventType.READY,
+            lifecycle.EventType.REQUESTED,
+            lifecycle.EventType.READY,
+            lifecycle.EventType.READY,
         ]
         assert [item.aggregate_sequence for item in stored] == [1, 2, 3]
 
@@ -477,13 +479,13 @@ class TestUpdating:
         assert (resource.recreations, resource.recreating_since) == (0, None)
 
         for number in (1, 2):
-            begun = await world.repository.update(remaking.begun(resource, LATER))
-            going = remaking.let_go(begun, f"uid-{number}", LATER)
+            begun = await world.repository.update(transitions.begun(resource, LATER))
+            going = transitions.let_go(begun, f"uid-{number}", LATER)
             entry = audit.recreation(going, "no node registered in time")
             going = await world.repository.update(going, audit=entry)
             assert await world.repository.get(resource.id) == going
             assert (going.recreations, going.recreating_since) == (number, LATER)
-            resource = await world.repository.update(remaking.finished(going, LATER))
+            resource = await world.repository.update(transitions.finished(going, LATER))
 
         assert (resource.recreations, resource.recreating_since) == (2, None)
         told = await world.backdoor.audit(resource.id)
@@ -535,7 +537,7 @@ class TestUpdating:
         self, world: World
     ) -> None:
         failed = (await world.resource()).enter(Phase.FAILED, samples.NOW)
-        event = events.on_phase(failed, Phase.FAILED, failure="quota\0 exceeded")
+        event = lifecycle.on_phase(failed, Phase.FAILED, failure="quota\0 exceeded")
 
         await world.repository.update(failed, event=event)
 
@@ -553,7 +555,7 @@ class TestDeletionIntent:
         assert stored.deletion_requested_at == LATER
         assert stored.version == resource.version + 1
         event = (await world.backdoor.events(resource.id))[-1]
-        assert event.type == events.EventType.DELETING
+        assert event.type == lifecycle.EventType.DELETING
         assert event.payload["OccurredAt"] == "2026-11-21T12:05:00Z"
 
     async def test_a_second_request_changes_nothing(self, world: World) -> None:

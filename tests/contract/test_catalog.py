@@ -1,4 +1,4 @@
-"""What `ports.catalog.Catalog` promises, on the fake and on caches of a real API server."""
+"""What `ports.cluster.catalog.Catalog` promises, on the fake and on caches of a real API server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from function.contract import names
 from function.contract.shape import Shape
-from reconciler.domain.broker import ids
-from reconciler.ports.catalog import Catalog, ProjectView
+from reconciler.domain.aggregate import ids
+from reconciler.ports.cluster.catalog import Catalog, ProjectView
 from tests.contract.published import Published
 from tests.fakes.catalog import InMemoryCatalog
 from tests.unit.reconciler import samples

@@ -1,4 +1,4 @@
-"""What `ports.census.Census` promises."""
+"""What `ports.store.census.Census` promises."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from uuid_utils.compat import uuid7
 
 from function.contract import names
 from function.contract.strategy import MeshRole, Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
-from reconciler.ports import census
-from reconciler.ports.census import CredentialUse
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
+from reconciler.ports.store import census
+from reconciler.ports.store.census import CredentialUse
 from tests.contract.worlds import ELSEWHERE, World
 from tests.unit.reconciler import samples
 
@@ -85,7 +85,7 @@ async def test_a_credential_in_use_is_named_once_per_kind_of_use(world: World) -
 async def test_pages_follow_each_other_without_gap_or_repetition(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("reconciler.adapters.postgres.counts", "tests.fakes.census"):
+    for module in ("reconciler.adapters.postgres.aggregates.counts", "tests.fakes.census"):
         monkeypatch.setattr(f"{module}.PAGE", 2)
     made = {(await _made(world, f"n{number}")).id for number in range(4)}
     made.add((await world.resource()).id)
@@ -106,7 +106,7 @@ async def test_a_sighting_tells_what_a_sweep_asks(world: World) -> None:
 
     (seen,) = await world.repository.sightings(samples.CLUSTER)
 
-    assert seen == census.Sighting(
+    assert seen == census.RecordEntry(
         id=resource.id,
         created_at=resource.created_at,
         namespace=resource.key.namespace,
@@ -162,7 +162,7 @@ async def test_deleted_ones_with_a_sibling_to_settle_are_found_by_their_record(
 async def test_those_that_never_settle_keep_none_of_the_others_waiting(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("reconciler.adapters.postgres.counts", "tests.fakes.census"):
+    for module in ("reconciler.adapters.postgres.aggregates.counts", "tests.fakes.census"):
         monkeypatch.setattr(f"{module}.PAGE", 2)
     left = []
     for number in range(3):

@@ -1,4 +1,4 @@
-"""What a registration promises, from the body to the rows (`ports.identity.EnrolmentStore`)."""
+"""What a registration promises, from the body to the rows (`ports.registration.EnrolmentStore`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.identity import node_key
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
 from reconciler.domain.identity.peers import Peers
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import Registered
+from reconciler.ports.registration import Registered
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World, unknown_token
 from tests.simulation.evidence import made
 from tests.simulation.schedule import Kind

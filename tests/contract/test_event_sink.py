@@ -1,4 +1,4 @@
-"""What `ports.events.EventSink` promises, of every sink."""
+"""What `ports.store.outbox.EventSink` promises, of every sink."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dev.nats import NATS
 from dev.process import free_port
 from dev.supervisor import Supervisor
 from reconciler.adapters.events import cloudevents
-from reconciler.adapters.events.choose import open_sink
 from reconciler.adapters.events.http_sink import HTTPSink
 from reconciler.adapters.events.log_sink import LogSink
 from reconciler.adapters.events.nats_sink import NATSSink
-from reconciler.domain.events.delivery import DELIVERED, Outcome
+from reconciler.adapters.events.open_sink import open_sink
+from reconciler.domain.events.delivery import DELIVERED, DeliveryOutcome
 from reconciler.domain.events.envelope import OutboxEvent, channel
-from reconciler.ports.events import EventSink
+from reconciler.ports.store.outbox import EventSink
 from tests.fakes.consumer import consuming
 from tests.fakes.events import RecordingSink, event
 
@@ -177,23 +177,23 @@ async def test_closing_twice_is_closing(stand: Stand) -> None:
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        (200, Outcome.DELIVERED),
-        (202, Outcome.DELIVERED),
-        (400, Outcome.REFUSED),
-        (413, Outcome.REFUSED),
-        (422, Outcome.REFUSED),
-        (307, Outcome.FAILED),
-        (401, Outcome.FAILED),
-        (403, Outcome.FAILED),
-        (404, Outcome.FAILED),
-        (408, Outcome.FAILED),
-        (425, Outcome.FAILED),
-        (429, Outcome.FAILED),
-        (500, Outcome.FAILED),
-        (503, Outcome.FAILED),
+        (200, DeliveryOutcome.DELIVERED),
+        (202, DeliveryOutcome.DELIVERED),
+        (400, DeliveryOutcome.REFUSED),
+        (413, DeliveryOutcome.REFUSED),
+        (422, DeliveryOutcome.REFUSED),
+        (307, DeliveryOutcome.FAILED),
+        (401, DeliveryOutcome.FAILED),
+        (403, DeliveryOutcome.FAILED),
+        (404, DeliveryOutcome.FAILED),
+        (408, DeliveryOutcome.FAILED),
+        (425, DeliveryOutcome.FAILED),
+        (429, DeliveryOutcome.FAILED),
+        (500, DeliveryOutcome.FAILED),
+        (503, DeliveryOutcome.FAILED),
     ],
 )
-async def test_a_status_says_whom_it_speaks_of(status: int, outcome: Outcome) -> None:
+async def test_a_status_says_whom_it_speaks_of(status: int, outcome: DeliveryOutcome) -> None:
     async with consuming(f"key={TOKEN}") as (consumer, url):
         consumer.status = status
         consumer.headers = {"Location": f"{url}&elsewhere"}
@@ -203,7 +203,7 @@ async def test_a_status_says_whom_it_speaks_of(status: int, outcome: Outcome) ->
 
     assert delivery.outcome is outcome
     assert len(consumer.got) == 1, "a redirect is not followed"
-    assert delivery.error == ("" if outcome is Outcome.DELIVERED else f"HTTP {status}")
+    assert delivery.error == ("" if outcome is DeliveryOutcome.DELIVERED else f"HTTP {status}")
 
 
 @pytest.mark.integration
@@ -217,7 +217,7 @@ async def test_nobody_there_is_a_failure_that_names_no_credential(
     deliveries = await asyncio.gather(*(sink.publish(event(uuid4(), 1)) for _ in range(64)))
     await sink.close()
 
-    assert {item.outcome for item in deliveries} == {Outcome.FAILED}
+    assert {item.outcome for item in deliveries} == {DeliveryOutcome.FAILED}
     assert TOKEN not in "".join(item.error for item in deliveries)
     assert TOKEN not in caplog.text
 
@@ -229,7 +229,7 @@ async def test_a_wrong_credential_is_a_failure(server: tuple[NATS, Supervisor]) 
     delivery = await sink.publish(event(uuid4(), 1))
     await sink.close()
 
-    assert delivery.outcome is Outcome.FAILED
+    assert delivery.outcome is DeliveryOutcome.FAILED
     assert "another" not in delivery.error
 
 
@@ -244,7 +244,7 @@ async def test_a_missing_stream_is_a_failure(server: tuple[NATS, Supervisor]) ->
     delivery = await sink.publish(event(uuid4(), 1))
     await sink.close()
 
-    assert (delivery.outcome, delivery.error) == (Outcome.FAILED, "NoStreamResponseError")
+    assert (delivery.outcome, delivery.error) == (DeliveryOutcome.FAILED, "NoStreamResponseError")
 
 
 @pytest.mark.integration
@@ -256,7 +256,7 @@ async def test_an_event_too_large_for_the_server_is_refused(
     delivery = await sink.publish(event(uuid4(), 1, payload={"Reason": "x" * 2_000_000}))
     await sink.close()
 
-    assert (delivery.outcome, delivery.error) == (Outcome.REFUSED, "MaxPayloadError")
+    assert (delivery.outcome, delivery.error) == (DeliveryOutcome.REFUSED, "MaxPayloadError")
 
 
 @pytest.mark.integration
@@ -287,7 +287,7 @@ async def test_a_server_that_was_away_is_found_again(server: tuple[NATS, Supervi
             await asyncio.sleep(0.1)
     await sink.close()
 
-    assert lost.outcome is Outcome.FAILED
+    assert lost.outcome is DeliveryOutcome.FAILED
     assert await _stored(real.url, told) == 1
 
 

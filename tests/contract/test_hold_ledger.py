@@ -1,4 +1,4 @@
-"""What `ports.broker.HoldLedger` promises."""
+"""What `ports.store.aggregates.HoldLedger` promises."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import shared_hold
-from reconciler.domain.broker.errors import AssignmentNotFoundError
-from reconciler.domain.broker.shared_hold import SharedHold
-from reconciler.ports.broker import LOOSE_MAX
+from reconciler.domain.aggregate.errors import AssignmentNotFoundError
+from reconciler.domain.protection import shared_hold
+from reconciler.domain.protection.shared_hold import SharedHold
+from reconciler.ports.store.aggregates import LOOSE_MAX
 from tests.contract.worlds import ELSEWHERE, World, aggregate
 from tests.unit.reconciler import samples
 
@@ -195,7 +195,10 @@ async def test_a_sweep_gets_so_many_and_no_more(world: World) -> None:
 async def test_what_cannot_be_let_go_keeps_nothing_else_waiting(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("reconciler.adapters.postgres.hold_ledger", "tests.fakes.hold_ledger"):
+    for module in (
+        "reconciler.adapters.postgres.aggregates.hold_ledger",
+        "tests.fakes.hold_ledger",
+    ):
         monkeypatch.setattr(f"{module}.LOOSE_MAX", 2)
     for number in range(3):
         await world.holds.remember(replace(SECRET, credential=f"c{number}"))

@@ -13,11 +13,11 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.lease import CONNECT_TIMEOUT_S, PostgresLeases
-from reconciler.app.leadership import RETRY_S
-from reconciler.domain.lease import TTL_DEFAULT, Pace
-from reconciler.ports.identity import StoreUnavailableError
-from reconciler.ports.lease import Lease, LeaseStore
+from reconciler.adapters.postgres.connection.lease import CONNECT_TIMEOUT_S, PostgresLeases
+from reconciler.app.controller.leader_election import RETRY_S
+from reconciler.domain.guard.lease import TTL_DEFAULT, Pace
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.lease import Lease, LeaseStore
 from tests.fakes.databases import migrated_database
 from tests.fakes.lease import InMemoryLeases
 

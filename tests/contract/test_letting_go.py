@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.ports.cluster import Needed
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.ports.cluster.management_cluster import Needed
 from tests.contract.cluster_worlds import (
     PROVIDER_API,
     ClusterWorld,

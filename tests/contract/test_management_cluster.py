@@ -1,4 +1,4 @@
-"""What `ports.cluster.ManagementCluster` promises."""
+"""What `ports.cluster.management_cluster.ManagementCluster` promises."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from uuid import uuid4
 import pytest
 
 from function.contract import names
-from function.contract.catalog import SecretStoreRef, VaultPath
-from function.contract.conditions import Said
+from function.contract.catalog.published import SecretStoreRef, VaultPath
+from function.contract.conditions import ObservedCondition
 from function.contract.record import SubstrateReference
-from reconciler.domain.broker import external_secret
-from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.cluster import KindNotServedError, NotAllowedError
+from reconciler.domain.aggregate.errors import StaleAggregateError
+from reconciler.domain.protection import external_secret
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.management_cluster import KindNotServedError, NotAllowedError
 from tests.contract.cluster_worlds import (
     FOREIGN_FINALIZER,
     POLICIES,
@@ -519,7 +519,7 @@ class TestSubstrates:
         assert await world.cluster.health(substrate, world.namespace) is None
         world.compose(substrate)
         silent = await world.cluster.health(substrate, world.namespace)
-        said = Said(status="False", reason="ReconcileError", message="quota exceeded")
+        said = ObservedCondition(status="False", reason="ReconcileError", message="quota exceeded")
 
         world.say(substrate, "Synced", said)
 

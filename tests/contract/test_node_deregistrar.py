@@ -1,4 +1,4 @@
-"""What `ports.broker.NodeDeregistrar` promises."""
+"""What `ports.store.aggregates.NodeDeregistrar` promises."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from uuid_utils.compat import uuid7
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.peers import Peers
-from reconciler.ports.identity import Registered
+from reconciler.ports.registration import Registered
 from tests.contract.worlds import World
 
 pytestmark = pytest.mark.contract

@@ -1,4 +1,4 @@
-"""What `ports.orphans.OrphanLedger` promises, on the fake and on Postgres."""
+"""What `ports.cluster.orphans.OrphanLedger` promises, on the fake and on Postgres."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import pytest
 
 from function.contract.record import SubstrateReference
 from function.contract.strategy import Phase
-from reconciler.domain.broker.orphans import Finding, Marked, Orphan, Unrecorded, namespace
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import Registered
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.teardown.orphans import (
+    MarkedObject,
+    Orphan,
+    OrphanFinding,
+    Unrecorded,
+    namespace,
+)
+from reconciler.ports.registration import Registered
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World
 from tests.unit.reconciler import samples
 
@@ -21,8 +27,8 @@ pytestmark = pytest.mark.contract
 
 SIBLING = SubstrateReference(api_version="cloud.test/v1", kind="Network", name="net")
 ORPHANS = [
-    Orphan(finding=Finding.RECORD_MISSING, subject="pr-1", detail="record shop/web is gone"),
-    Orphan(finding=Finding.NODE_OF_DELETED, subject="node n", detail="at 100.64.0.7"),
+    Orphan(finding=OrphanFinding.RECORD_MISSING, subject="pr-1", detail="record shop/web is gone"),
+    Orphan(finding=OrphanFinding.NODE_OF_DELETED, subject="node n", detail="at 100.64.0.7"),
 ]
 
 
@@ -37,8 +43,8 @@ async def _deleted(
     await world.repository.update(requested.enter(Phase.DELETED, datetime.now(UTC)))
 
 
-def _marked(reference: SubstrateReference, namespace: str = samples.NAMESPACE) -> Marked:
-    return Marked(
+def _marked(reference: SubstrateReference, namespace: str = samples.NAMESPACE) -> MarkedObject:
+    return MarkedObject(
         api_version=reference.api_version,
         kind=reference.kind,
         namespace=namespace,
@@ -99,7 +105,7 @@ async def test_a_node_in_the_mesh_is_left_when_its_resource_is_deleted(world: Wo
 
     (found,) = await world.orphans.left_nodes()
 
-    assert found.finding is Finding.NODE_OF_DELETED
+    assert found.finding is OrphanFinding.NODE_OF_DELETED
     assert left.xr_name in found.detail
     assert found.involved == namespace(left.key.namespace)
 
@@ -122,7 +128,7 @@ async def test_a_finding_whose_detail_changed_stands_as_before(world: World) -> 
 
 
 async def test_one_subject_may_stand_for_two_findings(world: World) -> None:
-    other = replace(ORPHANS[0], finding=Finding.SUBSTRATE_WITHOUT_RECORD)
+    other = replace(ORPHANS[0], finding=OrphanFinding.SUBSTRATE_WITHOUT_RECORD)
 
     await world.orphans.settle({ORPHANS[0]})
 

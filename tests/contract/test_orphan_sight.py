@@ -11,14 +11,20 @@ import pytest
 
 from function.contract import names
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.kubernetes.effects import anybody
-from reconciler.adapters.kubernetes.marked_objects import KubernetesMarkedObjects
-from reconciler.adapters.kubernetes.orphan_events import KubernetesOrphanTeller
-from reconciler.domain.broker.orphans import Finding, Marked, Orphan, namespace, unlisted
-from reconciler.ports.cluster import NotAllowedError
-from reconciler.ports.orphans import Kind, MarkedObjects, OrphanTeller
+from reconciler.adapters.kubernetes.objects.marked_objects import KubernetesMarkedObjects
+from reconciler.adapters.kubernetes.objects.orphan_events import KubernetesOrphanReporter
+from reconciler.adapters.kubernetes.objects.writes import anybody
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.domain.teardown.orphans import (
+    MarkedObject,
+    Orphan,
+    OrphanFinding,
+    namespace,
+    unlisted,
+)
+from reconciler.ports.cluster.management_cluster import NotAllowedError
+from reconciler.ports.cluster.orphans import Kind, MarkedObjects, OrphanReporter
 from tests.contract import cluster_worlds
 from tests.contract.cluster_worlds import VM, real_world, reconciler_kubeconfig
 from tests.e2e.deploy.identity import wait_until
@@ -42,10 +48,10 @@ class World(Protocol):
         """What lists."""
 
     @property
-    def teller(self) -> OrphanTeller:
+    def teller(self) -> OrphanReporter:
         """What tells."""
 
-    def compose(self, name: str, *, record: str | None) -> Marked:
+    def compose(self, name: str, *, record: str | None) -> MarkedObject:
         """Make an object of KIND, with the record label or without it."""
 
     def remove(self, name: str) -> None:
@@ -66,7 +72,7 @@ class MemoryWorld:
     )
     teller: InMemoryOrphanTeller = field(default_factory=InMemoryOrphanTeller)
 
-    def compose(self, name: str, *, record: str | None) -> Marked:
+    def compose(self, name: str, *, record: str | None) -> MarkedObject:
         made = _marked(self.namespace, name, record, str(uuid4()))
         if record is not None:
             self.marked.there.append(made)
@@ -94,9 +100,9 @@ class RealWorld:
         self._real = real
         self.namespace = real.namespace
         self.marked = KubernetesMarkedObjects(client)
-        self.teller = KubernetesOrphanTeller(client, anybody)
+        self.teller = KubernetesOrphanReporter(client, anybody)
 
-    def compose(self, name: str, *, record: str | None) -> Marked:
+    def compose(self, name: str, *, record: str | None) -> MarkedObject:
         uid = self._real.compose(_reference(name))
         if record is not None:
             labels = {"metadata": {"labels": {names.LABEL_RECORD: record}}}
@@ -147,8 +153,8 @@ def _reference(name: str) -> SubstrateReference:
     return SubstrateReference(api_version=KIND[0], kind=KIND[1], name=name)
 
 
-def _marked(namespace: str, name: str, record: str | None, uid: str) -> Marked:
-    return Marked(
+def _marked(namespace: str, name: str, record: str | None, uid: str) -> MarkedObject:
+    return MarkedObject(
         api_version=KIND[0],
         kind=KIND[1],
         namespace=namespace,
@@ -158,7 +164,7 @@ def _marked(namespace: str, name: str, record: str | None, uid: str) -> Marked:
     )
 
 
-async def _listed(world: World) -> list[Marked]:
+async def _listed(world: World) -> list[MarkedObject]:
     found = await world.marked.list_marked(KIND)
     return sorted(
         (item for item in found if item.namespace == world.namespace), key=lambda item: item.name
@@ -211,7 +217,7 @@ async def test_two_objects_of_one_name_are_told_of_each(world: World) -> None:
 async def test_what_has_no_object_is_told_at_the_namespace_each_by_itself(world: World) -> None:
     for number in range(2):
         node = Orphan(
-            finding=Finding.NODE_OF_DELETED,
+            finding=OrphanFinding.NODE_OF_DELETED,
             subject=f"node {number}",
             detail="of pr-1",
             involved=namespace(world.namespace),
@@ -234,7 +240,7 @@ async def test_a_kind_has_no_object_and_no_event(world: World) -> None:
 async def test_a_namespace_that_goes_takes_none_and_that_is_success(world: World) -> None:
     world.end()
     gone = Orphan(
-        finding=Finding.RECORD_MISSING,
+        finding=OrphanFinding.RECORD_MISSING,
         subject="pr-1",
         detail="it is gone",
         involved=namespace(world.namespace),

@@ -1,4 +1,4 @@
-"""What `ports.events.Outbox` promises a relay, on the fake and on Postgres."""
+"""What `ports.store.outbox.Outbox` promises a relay, on the fake and on Postgres."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.domain.events.delivery import Judgement, Setback
-from reconciler.ports.events import Outbox
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.adapters.postgres.outbox.relay_store import PostgresOutbox
+from reconciler.domain.events.delivery import DeliveryJudgement, Setback
+from reconciler.ports.store.outbox import Outbox
 from tests.fakes.databases import migrated_database
 from tests.fakes.events import InMemoryOutbox, event
 from tests.integration.events.stage import append
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.contract
 
 ALL = 9
 LATER = timedelta(hours=1)
-NOTHING = Judgement(published=(), setbacks=(), sink_down=False)
+NOTHING = DeliveryJudgement(published=(), setbacks=(), sink_down=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ async def _settle(
             if item.sequence in set(back)
         )
         told = tuple(item.id for item in items if item.sequence in set(published))
-        await batch.settle(Judgement(published=told, setbacks=setbacks, sink_down=False))
+        await batch.settle(DeliveryJudgement(published=told, setbacks=setbacks, sink_down=False))
 
 
 async def test_the_events_of_an_aggregate_come_in_order(world: World) -> None:

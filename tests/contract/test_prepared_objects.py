@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from function.contract.catalog import SecretStoreRef, VaultPath
-from reconciler.domain.broker import external_secret
-from reconciler.domain.broker.errors import GoingError
-from reconciler.ports.cluster import SOMEBODY_ELSE, ManagementCluster
+from function.contract.catalog.published import SecretStoreRef, VaultPath
+from reconciler.domain.aggregate.errors import GoingError
+from reconciler.domain.protection import external_secret
+from reconciler.ports.cluster.management_cluster import SOMEBODY_ELSE, ManagementCluster
 from tests.contract.cluster_worlds import (
     ClusterWorld,
     MemoryWorld,

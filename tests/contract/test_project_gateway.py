@@ -1,4 +1,4 @@
-"""What `ports.fleet.ProjectGateway` promises, on the fake and on a real API server."""
+"""What `ports.cluster.projects.ProjectGateway` promises, on the fake and on a real API server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from function.contract.tenancy import DomainSpec
-from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
+from function.contract.catalog.tenancy import DomainSpec
+from reconciler.adapters.kubernetes.namespaces.projects import KubernetesProjectGateway
 from reconciler.domain import tenancy
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.ports.fleet import ProjectGateway
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import StaleAggregateError
+from reconciler.ports.cluster.projects import ProjectGateway
 from tests.contract.cluster_worlds import FOREIGN_FINALIZER
 from tests.contract.published import Published
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS

@@ -1,4 +1,4 @@
-"""What `ports.retention.RetentionStore` promises of its batches, on the fake and on Postgres.
+"""What `ports.store.retention.RetentionStore` promises of its batches, on the fake and on Postgres.
 
 Which rows of Postgres are over is not a promise of the port: `integration/postgres/test_retention`.
 """
@@ -16,10 +16,10 @@ import asyncpg
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.adapters.postgres.retention import _LOCK_KEY, PostgresRetention
-from reconciler.domain.broker.events import on_phase
-from reconciler.ports.identity import StoreUnavailableError
-from reconciler.ports.retention import Batch, Remains, RetentionStore
+from reconciler.adapters.postgres.aggregates.retention import _LOCK_KEY, PostgresRetention
+from reconciler.domain.events.lifecycle import on_phase
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.retention import Remains, RetentionBatch, RetentionStore
 from tests.contract import worlds
 from tests.fakes.databases import migrated_database
 from tests.fakes.retention import InMemoryRetention
@@ -181,7 +181,7 @@ async def test_what_is_over_for_longer_than_it_is_kept_goes_and_the_rest_stays(
 
     batch = await world.store.remove(remains, keep=DAY, after=None, limit=ALL)
 
-    assert batch == Batch(removed=2, last=None)
+    assert batch == RetentionBatch(removed=2, last=None)
     assert await world.left(remains) == 1
 
 
@@ -192,7 +192,7 @@ async def test_what_was_removed_is_not_found_again(world: World, remains: Remain
 
     again = await world.store.remove(remains, keep=DAY, after=None, limit=ALL)
 
-    assert again == Batch(removed=0, last=None)
+    assert again == RetentionBatch(removed=0, last=None)
 
 
 @KINDS
@@ -235,7 +235,7 @@ async def test_nothing_goes_while_another_process_is_at_it(world: World, remains
     assert await world.left(remains) == 1
 
     batch = await world.store.remove(remains, keep=DAY, after=None, limit=ALL)
-    assert batch == Batch(removed=1, last=None)
+    assert batch == RetentionBatch(removed=1, last=None)
 
 
 async def test_a_store_that_is_away_is_told_apart(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What `ports.operator.Reviewer` promises, on the fake and on a real API server."""
+"""What `ports.operators.Reviewer` promises, on the fake and on a real API server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from reconciler.adapters.kubernetes.access.reviews import KubernetesReviewer
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.kubernetes.reviews import KubernetesReviewer
-from reconciler.ports.operator import Judgement, Reviewer, Verdict
+from reconciler.ports.operators import Reviewer, ReviewResult, ReviewVerdict
 from tests.contract.cluster_worlds import reconciler_kubeconfig, shared_control_plane
 from tests.e2e.deploy.identity import Caller, wait_until
 from tests.fakes.reviewer import InMemoryReviewer
@@ -142,7 +142,7 @@ def _a_minute_a_question() -> Callable[[], float]:
     return now_s
 
 
-async def _review(world: ReviewWorld, token: str, verb: str, path: str = TOKENS) -> Judgement:
+async def _review(world: ReviewWorld, token: str, verb: str, path: str = TOKENS) -> ReviewResult:
     return await world.reviewer.review(SecretStr(token), verb=verb, path=path)
 
 
@@ -150,14 +150,16 @@ async def test_who_has_the_right_is_allowed_by_name(world: ReviewWorld) -> None:
     token, user = world.person()
     await world.grant(user, "get", TOKENS)
 
-    assert await _review(world, token, "get") == Judgement(verdict=Verdict.ALLOWED, user=user)
+    assert await _review(world, token, "get") == ReviewResult(
+        verdict=ReviewVerdict.ALLOWED, user=user
+    )
 
 
 async def test_a_right_to_a_whole_project_ends_in_a_star(world: ReviewWorld) -> None:
     token, user = world.person()
     await world.grant(user, "get", TOKENS.removesuffix("bootstrap-tokens") + "*")
 
-    assert (await _review(world, token, "get")).verdict is Verdict.ALLOWED
+    assert (await _review(world, token, "get")).verdict is ReviewVerdict.ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -169,15 +171,17 @@ async def test_another_verb_or_path_is_forbidden(world: ReviewWorld, verb: str, 
     token, user = world.person()
     await world.grant(user, "get", TOKENS)
 
-    assert await _review(world, token, verb, path) == Judgement(
-        verdict=Verdict.FORBIDDEN, user=user
+    assert await _review(world, token, verb, path) == ReviewResult(
+        verdict=ReviewVerdict.FORBIDDEN, user=user
     )
 
 
 async def test_who_has_no_right_is_forbidden(world: ReviewWorld) -> None:
     token, user = world.person()
 
-    assert await _review(world, token, "get") == Judgement(verdict=Verdict.FORBIDDEN, user=user)
+    assert await _review(world, token, "get") == ReviewResult(
+        verdict=ReviewVerdict.FORBIDDEN, user=user
+    )
 
 
 @pytest.mark.parametrize("change", [str.upper, lambda token: token + "x", lambda _: "x"])
@@ -185,11 +189,13 @@ async def test_a_forged_token_is_nobodys(world: ReviewWorld, change: Callable[[s
     token, user = world.person()
     await world.grant(user, "get", TOKENS)
 
-    assert await _review(world, change(token), "get") == Judgement(verdict=Verdict.UNAUTHENTICATED)
+    assert await _review(world, change(token), "get") == ReviewResult(
+        verdict=ReviewVerdict.UNAUTHENTICATED
+    )
 
 
 async def test_a_token_that_is_meant_for_somebody_else_is_nobodys(world: ReviewWorld) -> None:
     token, user = world.person(audience="vault")
     await world.grant(user, "get", TOKENS)
 
-    assert await _review(world, token, "get") == Judgement(verdict=Verdict.UNAUTHENTICATED)
+    assert await _review(world, token, "get") == ReviewResult(verdict=ReviewVerdict.UNAUTHENTICATED)

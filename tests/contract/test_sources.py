@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.domain.identity import token
-from reconciler.ports.common import Clock, IDSource
-from reconciler.ports.identity import SecretSource
+from reconciler.ports.clock import Clock, IDSource
+from reconciler.ports.registration import SecretSource
 from tests.fakes.memory import FrozenClock
 from tests.simulation.ground import LoopClock, SeededIDs
 from tests.unit.reconciler import samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from function.contract.record import Enrolment, SubstrateReference
-from reconciler.domain.broker.children import Child
+from reconciler.domain.aggregate.children import Child
 from tests.contract.worlds import World
 from tests.unit.reconciler import samples
 

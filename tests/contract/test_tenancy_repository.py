@@ -1,4 +1,4 @@
-"""What `ports.tenancy.TenancyRepository` promises."""
+"""What `ports.store.tenancy.TenancyRepository` promises."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract import names
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import InvalidInputError
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import InvalidInputError
 from tests.contract.worlds import MESH, World
 from tests.unit.reconciler import samples
 

@@ -1,4 +1,4 @@
-"""What `ports.broker.TokenIssuer` promises."""
+"""What `ports.store.aggregates.TokenIssuer` promises."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import InvalidInputError, StaleAggregateError
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.denial import Denial
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import Registered
+from reconciler.ports.registration import Registered
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import HOUR, World, aggregate
 from tests.unit.reconciler import samples
 

@@ -17,36 +17,32 @@ from function.contract import names
 from function.contract.secrets import TokenPlaintext
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
-from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
-from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
-from reconciler.adapters.postgres.orphan_ledger import PostgresOrphanLedger
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
-from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
-from reconciler.app.enrolment import Enrolment, EnrolmentPorts
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
+from reconciler.adapters.postgres.aggregates.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.aggregates.hold_ledger import PostgresHoldLedger
+from reconciler.adapters.postgres.aggregates.orphan_ledger import PostgresOrphanLedger
+from reconciler.adapters.postgres.aggregates.tenancy_repository import PostgresTenancyRepository
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.adapters.postgres.registration.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.registration.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.registration.token_issuer import PostgresTokenIssuer
+from reconciler.app.registration.registration import RegistrationPorts, RegistrationService
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration import RepeatDetail
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.broker import (
+from reconciler.ports.cluster.orphans import OrphanLedger
+from reconciler.ports.registration import DeniedRegistration, EnrolmentStore, Registered
+from reconciler.ports.store.aggregates import (
     BrokerRepository,
     HoldLedger,
     IssuedToken,
     NodeDeregistrar,
     TokenIssuer,
 )
-from reconciler.ports.identity import (
-    DeniedRegistration,
-    EnrolmentStore,
-    Registered,
-)
-from reconciler.ports.orphans import OrphanLedger
-from reconciler.ports.tenancy import TenancyRepository
+from reconciler.ports.store.tenancy import TenancyRepository
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.budget import unlimited
 from tests.fakes.hold_ledger import InMemoryHoldLedger
@@ -124,16 +120,16 @@ class World:
     registered: list[ids.ProvisionedResourceID]
 
     @property
-    def enrolment(self) -> Enrolment:
+    def enrolment(self) -> RegistrationService:
         """The application service over this world's store."""
-        ports = EnrolmentPorts(
+        ports = RegistrationPorts(
             store=self.enrolment_store,
             secrets=SystemSecretSource(env="prod"),
             ids=UUIDv7Source(),
             clock=SystemClock(),
             project_budget=unlimited(),
         )
-        return Enrolment(ports, on_registered=self.registered.append)
+        return RegistrationService(ports, on_registered=self.registered.append)
 
     async def furnish(self) -> World:
         """Store what every test refers to."""
@@ -304,7 +300,7 @@ async def postgres_world(dsn: str) -> AsyncIterator[World]:
     """Build a world on a migrated database."""
     secrets = SystemSecretSource(env="prod")
     pool = await open_pool(dsn)
-    store = Store(pool)
+    store = FencedStore(pool)
     try:
         world = World(
             repository=PostgresBrokerRepository(store, samples.CLUSTER),

@@ -1,6 +1,6 @@
 """Every case of a scenario at once, because lives mostly wait; a test is what one case came to.
 
-Belongs here: running them beside one another. Not here: what a life is, and what must follow.
+Running them beside one another.
 """
 
 from __future__ import annotations

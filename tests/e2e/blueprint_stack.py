@@ -1,9 +1,9 @@
 """A stack with the published blueprints installed as a user does: the second Configuration.
 
-Belongs here: what it depends on and cannot be pulled here, the providers' CRDs, and the
-rights on their kinds. Not here: what providers do (`fake_provider`), assertions. The two
-functions that the Configuration needs are packages of our own making under the names and
-versions it asks for, so that Crossplane resolves and installs its real dependencies.
+What it depends on and cannot be pulled here, the providers' CRDs, and the rights on their
+kinds. The two functions that the Configuration needs are packages of our own making under
+the names and versions it asks for, so that Crossplane resolves and installs its real
+dependencies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Looking for secrets wherever something of a running stack is kept or told.
 
-Belongs here: a secret's forms and the places to look. Not here: which secrets there are, and
-where they may be. The end-to-end tests import it.
+A secret's forms and the places to look. The end-to-end tests import it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What somebody who may patch objects could do to have a living node's machine dropped.
 
-Belongs here: the changes, and trying them. Not here: each field by itself (`tests/e2e/deploy`).
-Of each of these Crossplane or the provider dropped the machine at once, under its own account,
-while its node was in the mesh (docs/decisions/0026).
+The changes, and trying them. Of each of these Crossplane or the provider dropped the
+machine at once, under its own account, while its node was in the mesh
+(docs/decisions/0026).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One XR of the platform team's kind, and what the tests see of it.
 
-Belongs here: making and reading it, and the facts every end of a node must show. Not here:
-its definition (`enrol_world`), assertions on a case. The end-to-end tests import it.
+Making and reading it, and the facts every end of a node must show. The end-to-end tests
+import it.
 """
 
 from __future__ import annotations

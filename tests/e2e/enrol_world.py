@@ -1,8 +1,7 @@
 """A platform team's own XR with our `Enrol` in its pipeline, and what the tests see of it.
 
-Belongs here: its definition, its Compositions and the rights it takes. Not here: one XR of
-it (`enrol_pool`), assertions. Machines are leaves here: our function decorates them, and
-nothing of ours is above them.
+Its definition, its Compositions and the rights it takes. Machines are leaves here: our
+function decorates them, and nothing of ours is above them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Providers of real kinds without their clouds: what they would do, with the demo cloud's machines.
 
-Belongs here: the life of a managed resource as its provider leads it: finalizer, external
-machine with the user data it was given, conditions, deletion. Not here: the kinds (their CRDs
-are the providers' own), assertions. The end-to-end tests of installed blueprints run it.
+The life of a managed resource as its provider leads it: finalizer, external machine with
+the user data it was given, conditions, deletion. The end-to-end tests of installed
+blueprints run it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Every way to delete something, from every phase, with every crash: the cells of one table.
 
-Belongs here: how a node comes to stand in each phase, and what must be true of every cell in the
-end. Not here: what each way does (`matrix_ways`); which cells run, and beside which others
-(`test_deletion_matrix`). Source: seed 001 "Deletion state machine"; issue 6, line 7c.
+How a node comes to stand in each phase, and what must be true of every cell in the end.
+Source: seed 001 "Deletion state machine"; issue 6, line 7c.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What each way of the deletion matrix does to a life, first and last.
 
-Belongs here: requests to the API server as the one who deletes would send them. Not here: what must
-come of it (`matrix`).
+Requests to the API server as the one who deletes would send them.
 """
 
 from __future__ import annotations

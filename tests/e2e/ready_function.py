@@ -1,9 +1,9 @@
 """The steps of the published blueprints' pipelines, for a control plane that cannot pull them.
 
-Belongs here: `tests.render.patching` with auto-ready's half, which a live XR needs to become
-Ready: what is observed with the condition Ready is ready, and so is what can have no
-conditions. Not here: patches. The end-to-end tests of installed blueprints start it.
-Source: function-auto-ready v0.6.6, README.
+`tests.render.patching` with auto-ready's half, which a live XR needs to become Ready: what
+is observed with the condition Ready is ready, and so is what can have no conditions. The
+end-to-end tests of installed blueprints start it. Source: function-auto-ready v0.6.6,
+README.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A runbook as the tests follow it: its commands are taken from the page and run as they stand.
 
-Belongs here: reading a page's entries, and a shell that knows the stack. Not here: symptoms and
-what must come of a remedy. A command that rots on the page fails its test.
+Reading a page's entries, and a shell that knows the stack. A command that rots on the page
+fails its test.
 """
 
 from __future__ import annotations

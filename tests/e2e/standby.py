@@ -1,7 +1,7 @@
 """A second `broker serve` beside a stack's own, which stands by until that one is gone.
 
-Belongs here: its start and end, and whether it leads. Not here: what becomes of a life when the
-leader changes. Nodes come to the address of the stack's own all the same, as through a Service.
+Its start and end, and whether it leads. Nodes come to the address of the stack's own all
+the same, as through a Service.
 """
 
 from __future__ import annotations

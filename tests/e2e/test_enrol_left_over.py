@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dev.stack import Stack
-from reconciler.app.leftovers import SETTLED_S
+from reconciler.app.converge.pool_shrink import SETTLED_S
 from tests.e2e import enrol_world
 from tests.e2e.enrol_pool import Pool
 from tests.e2e.enrol_world import ENROLLED, ENTRY, LONG, NETWORK

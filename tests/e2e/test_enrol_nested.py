@@ -8,7 +8,7 @@ import pytest
 
 from dev.stack import Stack
 from function.contract import names
-from reconciler.adapters.kubernetes.composites import CLAIM_NAME
+from reconciler.adapters.kubernetes.objects.composites import CLAIM_NAME
 from tests.e2e import enrol_world
 from tests.e2e.deploy.holding import refused
 from tests.e2e.deploy.identity import Caller

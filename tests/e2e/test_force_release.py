@@ -14,7 +14,7 @@ import pytest
 
 from dev.stack import Stack
 from function.contract import names
-from reconciler.domain.broker import external_secret
+from reconciler.domain.protection import external_secret
 from tests.e2e.conftest import MakeNode
 from tests.e2e.deploy import external_secrets
 from tests.e2e.deploy.holding import refused

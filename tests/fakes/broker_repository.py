@@ -6,24 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.domain.broker import events, ids, protection
-from reconciler.domain.broker.audit import AuditEntry
-from reconciler.domain.broker.errors import (
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import (
     AssignmentNotFoundError,
     InvalidInputError,
     LivesElsewhereError,
     ProvisionedResourceNotFoundError,
     StaleAggregateError,
 )
-from reconciler.domain.broker.events import LifecycleEvent
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, ResourceKey
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, ResourceKey
+from reconciler.domain.events import lifecycle
+from reconciler.domain.events.audit import AuditEntry
+from reconciler.domain.events.lifecycle import LifecycleEvent
+from reconciler.domain.protection import protection
 from tests.fakes.census import InMemoryCensus
 from tests.fakes.memory import MemoryStore
 
 
 class InMemoryBrokerRepository(InMemoryCensus):
-    """Keeps the promises of `ports.broker.BrokerRepository`."""
+    """Keeps the promises of `ports.store.aggregates.BrokerRepository`."""
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class InMemoryBrokerRepository(InMemoryCensus):
             raise AssignmentNotFoundError(message)
         await self._claim(resource, ())
         self.store.resources[resource.id] = resource
-        self.store.append_once(resource.id, events.requested(resource), resource.created_at)
+        self.store.append_once(resource.id, lifecycle.requested(resource), resource.created_at)
         return resource
 
     async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
@@ -159,5 +161,5 @@ class InMemoryBrokerRepository(InMemoryCensus):
         for row in self.store.tokens.values():
             if row.resource_id == resource.id and not row.spent:
                 row.revoked_at = at
-        self.store.append_once(resource.id, events.deleting(requested), at)
+        self.store.append_once(resource.id, lifecycle.deleting(requested), at)
         return requested

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
-from reconciler.domain.broker import ids
-from reconciler.ports.catalog import ProjectView
+from function.contract.catalog.published import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from reconciler.domain.aggregate import ids
+from reconciler.ports.cluster.catalog import ProjectView
 
 
 @dataclass
 class InMemoryCatalog:
-    """Keeps the promises of `ports.catalog.Catalog`; what is None was taken away."""
+    """Keeps the promises of `ports.cluster.catalog.Catalog`; what is None was taken away."""
 
     blueprints: dict[str, BlueprintVersionSpec | None] = field(default_factory=dict)
     credentials: dict[str, CloudCredentialSpec | None] = field(default_factory=dict)

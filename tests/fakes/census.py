@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.census import PAGE, CredentialUse, Sighting
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.ports.store.census import PAGE, CredentialUse, RecordEntry
 from tests.fakes.memory import MemoryStore
 
 
 class InMemoryCensus:
-    """Keeps the promises of `ports.census.Census`."""
+    """Keeps the promises of `ports.store.census.Census`."""
 
     def __init__(self, store: MemoryStore, cluster: ids.ManagementClusterID) -> None:
         self.store = store
@@ -37,8 +37,8 @@ class InMemoryCensus:
         ]
 
     async def sightings(
-        self, cluster: ids.ManagementClusterID, *, after: Sighting | None = None
-    ) -> Sequence[Sighting]:
+        self, cluster: ids.ManagementClusterID, *, after: RecordEntry | None = None
+    ) -> Sequence[RecordEntry]:
         mine = [item for item in self._unfinished() if item.management_cluster_id == cluster]
         if after is not None:
             place = (after.created_at, after.id)
@@ -47,7 +47,7 @@ class InMemoryCensus:
 
     async def sightings_of(
         self, cluster: ids.ManagementClusterID, *, namespace: str, record: str
-    ) -> Sequence[Sighting]:
+    ) -> Sequence[RecordEntry]:
         return [
             self._sighting(item)
             for item in self._unfinished()
@@ -108,9 +108,9 @@ class InMemoryCensus:
             if (item.management_cluster_id, item.key.namespace) == (self.cluster, namespace)
         ]
 
-    def _sighting(self, item: ProvisionedResource) -> Sighting:
+    def _sighting(self, item: ProvisionedResource) -> RecordEntry:
         nodes = list(self.store.live_nodes(item.id))
-        return Sighting(
+        return RecordEntry(
             id=item.id,
             created_at=item.created_at,
             namespace=item.key.namespace,

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from dev.postgres import EXISTING_SERVER, Postgres
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.postgres.connection import migrate
 
 
 @cache

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.peers import Peer, Peers
 from reconciler.domain.identity.registration import (
     PriorRegistration,
@@ -19,8 +19,7 @@ from reconciler.domain.identity.registration import (
     TokenFacts,
 )
 from reconciler.domain.identity.registration_body import RegistrationRequest
-from reconciler.ports.broker import RegisteredNode
-from reconciler.ports.identity import (
+from reconciler.ports.registration import (
     AllocationLostError,
     DeniedRegistration,
     MeshView,
@@ -29,6 +28,7 @@ from reconciler.ports.identity import (
     NodeState,
     RegistrationUnit,
 )
+from reconciler.ports.store.aggregates import RegisteredNode
 from tests.fakes.memory import MemoryStore, NodeRow, StoredEvent, TokenRow
 
 REST = timedelta(minutes=10)
@@ -36,7 +36,7 @@ REST = timedelta(minutes=10)
 
 
 class InMemoryNodeDeregistrar:
-    """Keeps the promises of `ports.broker.NodeDeregistrar`."""
+    """Keeps the promises of `ports.store.aggregates.NodeDeregistrar`."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
@@ -71,7 +71,7 @@ class InMemoryNodeDeregistrar:
 
 
 class InMemoryEnrolmentStore:
-    """Keeps the promises of `ports.identity.EnrolmentStore`."""
+    """Keeps the promises of `ports.registration.EnrolmentStore`."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store

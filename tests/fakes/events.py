@@ -12,10 +12,10 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Judgement
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryJudgement
 from reconciler.domain.events.envelope import OutboxEvent
 from reconciler.domain.events.kinds import AggregateType, IdentityEventType
-from reconciler.ports.events import Backlog
+from reconciler.ports.store.outbox import Backlog
 
 START = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def event(aggregate: UUID, sequence: int, **changes: Any) -> OutboxEvent:
 
 
 class RecordingSink:
-    """Keeps the promises of `ports.events.EventSink`; takes what `answer` lets it take."""
+    """Keeps the promises of `ports.store.outbox.EventSink`; takes what `answer` lets it take."""
 
     def __init__(self, answer: Callable[[OutboxEvent], Delivery] = lambda _: DELIVERED) -> None:
         self.answer = answer
@@ -64,7 +64,7 @@ class _Row:
 
 
 class InMemoryOutbox:
-    """Keeps the promises of `ports.events.Outbox`, for one relay."""
+    """Keeps the promises of `ports.store.outbox.Outbox`, for one relay."""
 
     def __init__(self) -> None:
         self.now = START
@@ -113,7 +113,7 @@ class _Claim:
         self.streams = streams
         self.now = outbox.now
 
-    async def settle(self, judgement: Judgement) -> None:
+    async def settle(self, judgement: DeliveryJudgement) -> None:
         for event_id in judgement.published:
             self._outbox.rows[event_id].published = True
         for item in judgement.setbacks:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import AssignmentNotFoundError
-from reconciler.domain.broker.shared_hold import SharedHold
-from reconciler.ports.broker import LOOSE_MAX
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import AssignmentNotFoundError
+from reconciler.domain.protection.shared_hold import SharedHold
+from reconciler.ports.store.aggregates import LOOSE_MAX
 from tests.fakes.memory import MemoryStore
 
 
 class InMemoryHoldLedger:
-    """Keeps the promises of `ports.broker.HoldLedger`."""
+    """Keeps the promises of `ports.store.aggregates.HoldLedger`."""
 
     def __init__(
         self,

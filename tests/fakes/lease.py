@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from reconciler.ports.identity import StoreUnavailableError
-from reconciler.ports.lease import Lease
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.lease import Lease
 
 
 @dataclass
 class InMemoryLeases:
-    """`ports.lease.LeaseStore` with a clock that stands still.
+    """`ports.store.lease.LeaseStore` with a clock that stands still.
 
     Attributes:
         now: Seconds by the store's clock.

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from function.contract import names
-from function.contract.conditions import Said
+from function.contract.conditions import ObservedCondition
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.domain.broker.errors import GoingError, StaleAggregateError
-from reconciler.domain.broker.external_secret import is_ours
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import DrawnToken
-from reconciler.ports.cluster import (
+from reconciler.domain.aggregate.errors import GoingError, StaleAggregateError
+from reconciler.domain.protection.external_secret import is_ours
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.health import Health
+from reconciler.ports.cluster.management_cluster import (
     SOMEBODY_ELSE,
     KindNotServedError,
     LiveObject,
     Needed,
     NotAllowedError,
 )
-from reconciler.ports.health import Health
+from reconciler.ports.store.aggregates import DrawnToken
 
 Kind = tuple[str, str]
 Ref = tuple[str, str, str]
@@ -42,7 +42,7 @@ class RecordedEvent(NamedTuple):
 
 @dataclass
 class InMemoryManagementCluster:
-    """`ports.cluster.ManagementCluster` with state; `journal` lists what had an effect.
+    """`ManagementCluster` with state; `journal` lists what had an effect.
 
     Attributes:
         kinds: Which kinds are served and whether they are namespaced; None serves all.
@@ -230,7 +230,7 @@ class InMemoryManagementCluster:
         if live is None:
             return None
         said = {
-            kind: Said(status=status, reason=reason, message=message)
+            kind: ObservedCondition(status=status, reason=reason, message=message)
             for kind, (status, reason, message) in self.said.get(_ref(reference), {}).items()
         }
         return Health(conditions=said, below=live.below)

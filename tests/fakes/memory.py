@@ -12,13 +12,13 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.audit import AuditAction, AuditEntry
-from reconciler.domain.broker.events import LifecycleEvent
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.domain.broker.shared_hold import SharedHold
-from reconciler.ports.identity import DeniedRegistration, SigningKey
-from reconciler.ports.tenancy import ProjectRow
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.events.audit import AuditAction, AuditEntry
+from reconciler.domain.events.lifecycle import LifecycleEvent
+from reconciler.domain.protection.shared_hold import SharedHold
+from reconciler.ports.registration import DeniedRegistration, SigningKey
+from reconciler.ports.store.tenancy import ProjectRow
 
 
 class FrozenClock:

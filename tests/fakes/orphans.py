@@ -6,17 +6,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.orphans import Finding, Marked, Orphan, Unrecorded, namespace
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.cluster import NotAllowedError
-from reconciler.ports.orphans import Kind
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.teardown.orphans import (
+    MarkedObject,
+    Orphan,
+    OrphanFinding,
+    Unrecorded,
+    namespace,
+)
+from reconciler.ports.cluster.management_cluster import NotAllowedError
+from reconciler.ports.cluster.orphans import Kind
 from tests.fakes.memory import MemoryStore
 
 
 @dataclass
 class InMemoryMarkedObjects:
-    """Keeps the promises of `ports.orphans.MarkedObjects`.
+    """Keeps the promises of `ports.cluster.orphans.MarkedObjects`.
 
     Attributes:
         there: The objects that carry the record label.
@@ -24,11 +30,11 @@ class InMemoryMarkedObjects:
         asked: The kinds that were listed, in order.
     """
 
-    there: list[Marked] = field(default_factory=list)
+    there: list[MarkedObject] = field(default_factory=list)
     forbidden: set[Kind] = field(default_factory=set)
     asked: list[Kind] = field(default_factory=list)
 
-    async def list_marked(self, kind: Kind) -> Sequence[Marked]:
+    async def list_marked(self, kind: Kind) -> Sequence[MarkedObject]:
         """Return the marked objects of a kind."""
         self.asked.append(kind)
         if kind in self.forbidden:
@@ -39,7 +45,7 @@ class InMemoryMarkedObjects:
 
 @dataclass
 class InMemoryOrphanTeller:
-    """Keeps the promises of `ports.orphans.OrphanTeller`.
+    """Keeps the promises of `ports.cluster.orphans.OrphanReporter`.
 
     Attributes:
         told: Every finding that it was asked to tell, in order.
@@ -66,7 +72,7 @@ class InMemoryOrphanTeller:
 
 
 class InMemoryOrphanLedger:
-    """Keeps the promises of `ports.orphans.OrphanLedger`.
+    """Keeps the promises of `ports.cluster.orphans.OrphanLedger`.
 
     Attributes:
         standing: The findings that stand.
@@ -84,7 +90,7 @@ class InMemoryOrphanLedger:
         found = [part.reference for item in self._mine() for part in item.protected]
         return sorted({(reference.api_version, reference.kind) for reference in found})
 
-    async def unprotected(self, marked: Sequence[Marked]) -> Sequence[Marked]:
+    async def unprotected(self, marked: Sequence[MarkedObject]) -> Sequence[MarkedObject]:
         """Return those that no aggregate protects, Deleted ones not counted."""
         protected = {
             (item.key.namespace, part.reference.kind, part.reference.name)
@@ -106,7 +112,7 @@ class InMemoryOrphanLedger:
         """Return the nodes in the mesh whose resource is Deleted."""
         return [
             Orphan(
-                finding=Finding.NODE_OF_DELETED,
+                finding=OrphanFinding.NODE_OF_DELETED,
                 subject=f"node {node.id}",
                 detail=f"at {node.mesh_ip}, of {item.xr_name}, which is Deleted",
                 involved=namespace(item.key.namespace),

@@ -6,15 +6,15 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from function.contract.tenancy import DomainSpec
-from reconciler.domain.broker.errors import StaleAggregateError
+from function.contract.catalog.tenancy import DomainSpec
+from reconciler.domain.aggregate.errors import StaleAggregateError
 
 Raw = dict[str, Any]
 
 
 @dataclass
 class InMemoryProjectGateway:
-    """Keeps the promises of `ports.fleet.ProjectGateway`.
+    """Keeps the promises of `ports.cluster.projects.ProjectGateway`.
 
     Attributes:
         projects: The objects as they are now, by name.

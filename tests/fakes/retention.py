@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from reconciler.ports.identity import StoreUnavailableError
-from reconciler.ports.retention import Batch, Remains
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.retention import Remains, RetentionBatch
 
 
 @dataclass
 class InMemoryRetention:
-    """Keeps the promises of `ports.retention.RetentionStore`.
+    """Keeps the promises of `ports.store.retention.RetentionStore`.
 
     Attributes:
         over: For how long each row has been over, by kind and id.
@@ -35,7 +35,7 @@ class InMemoryRetention:
 
     async def remove(
         self, remains: Remains, *, keep: timedelta, after: UUID | None, limit: int
-    ) -> Batch | None:
+    ) -> RetentionBatch | None:
         """Remove rows of a kind that have been over for longer than `keep`, by id."""
         self.calls.append((remains, after))
         if self.fails:
@@ -51,4 +51,6 @@ class InMemoryRetention:
             del rows[key]
         if behind and len(behind) == len(old):
             self.emptied.set()
-        return Batch(removed=len(behind), last=behind[-1] if len(behind) == limit else None)
+        return RetentionBatch(
+            removed=len(behind), last=behind[-1] if len(behind) == limit else None
+        )

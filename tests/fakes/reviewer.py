@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from reconciler.ports.operator import Judgement, ReviewUnavailableError, Verdict
+from reconciler.ports.operators import ReviewResult, ReviewUnavailableError, ReviewVerdict
 
 
 class InMemoryReviewer:
-    """Implements `ports.operator.Reviewer`.
+    """Implements `ports.operators.Reviewer`.
 
     Attributes:
         asked: Every verb and path, in order.
@@ -29,19 +29,21 @@ class InMemoryReviewer:
         """Give a right; a path may end in `*`, as in a ClusterRole."""
         self._rights.add((user, verb, path))
 
-    async def review(self, credential: SecretStr, *, verb: str, path: str) -> Judgement:
+    async def review(self, credential: SecretStr, *, verb: str, path: str) -> ReviewResult:
         """Judge one request."""
         if not self.available:
             raise ReviewUnavailableError
         self.asked.append((verb, path))
         user = self._users.get(credential.get_secret_value())
         if user is None:
-            return Judgement(verdict=Verdict.UNAUTHENTICATED)
+            return ReviewResult(verdict=ReviewVerdict.UNAUTHENTICATED)
         allowed = any(
             (user, verb) == (whose, what) and _covers(where, path)
             for whose, what, where in self._rights
         )
-        return Judgement(verdict=Verdict.ALLOWED if allowed else Verdict.FORBIDDEN, user=user)
+        return ReviewResult(
+            verdict=ReviewVerdict.ALLOWED if allowed else ReviewVerdict.FORBIDDEN, user=user
+        )
 
 
 def _covers(pattern: str, path: str) -> bool:

@@ -9,17 +9,17 @@ from uuid_utils.compat import uuid7
 
 from function.contract import names
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import InvalidInputError
-from reconciler.ports.identity import SecretSource
-from reconciler.ports.tenancy import ProjectRow
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import InvalidInputError
+from reconciler.ports.registration import SecretSource
+from reconciler.ports.store.tenancy import ProjectRow
 from tests.fakes.memory import DomainRow, MemoryStore
 
 PHASES = {"Pending", "Provisioning", "Ready", "Degraded", "Terminating", "Deleted"}
 
 
 class InMemoryTenancyRepository:
-    """Keeps the promises of `ports.tenancy.TenancyRepository`."""
+    """Keeps the promises of `ports.store.tenancy.TenancyRepository`."""
 
     def __init__(self, store: MemoryStore, secrets: SecretSource | None = None) -> None:
         self.store = store

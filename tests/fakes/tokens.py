@@ -8,18 +8,18 @@ from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import InvalidInputError, StaleAggregateError
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.token_life import Generation, TokenLife
-from reconciler.ports.broker import GENERATIONS_MAX, DrawnToken, IssuedToken
-from reconciler.ports.identity import SecretSource
+from reconciler.ports.registration import SecretSource
+from reconciler.ports.store.aggregates import GENERATIONS_MAX, DrawnToken, IssuedToken
 from tests.fakes.memory import MemoryStore, TokenRow
 
 
 class InMemoryTokenIssuer:
-    """Keeps the promises of `ports.broker.TokenIssuer`."""
+    """Keeps the promises of `ports.store.aggregates.TokenIssuer`."""
 
     def __init__(self, store: MemoryStore, secrets: SecretSource | None = None) -> None:
         self.store = store

@@ -1,8 +1,7 @@
 """Running lives side by side, each with one fault on its way in and one on its way out.
 
-Belongs here: a life under faults, and what it is compared with. Not here: which faults
-(`test_every_effect`, `catalogue`). A fault on the way to Ready is over, and has left nothing,
-before the one of the teardown begins, so that each is judged alone.
+A life under faults, and what it is compared with. A fault on the way to Ready is over, and
+has left nothing, before the one of the teardown begins, so that each is judged alone.
 """
 
 from __future__ import annotations

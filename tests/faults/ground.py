@@ -1,6 +1,6 @@
 """What all lives of a test share: an API server and a database, and who speaks to them.
 
-Belongs here: opening and closing it. Not here: the lives (`stagehand`).
+Opening and closing it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import asyncpg
 
 from dev.controlplane import ControlPlane
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.postgres.pool import open_pool
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.adapters.postgres.connection.pool import open_pool
 from tests.contract.cluster_worlds import reconciler_kubeconfig
 from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, MASTERS, Caller
 

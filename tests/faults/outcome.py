@@ -1,8 +1,8 @@
 """What is left of a life at rest, without what must differ: ids, times, generations.
 
-Belongs here: reading rows and objects into one comparable value. Not here: what befell the
-life. Two lives are equal if nobody who reads the database or the API server could tell
-which of them had a fault. Kubernetes Events are left out: they are for people, may be lost.
+Reading rows and objects into one comparable value. Two lives are equal if nobody who reads
+the database or the API server could tell which of them had a fault. Kubernetes Events are
+left out: they are for people, may be lost.
 """
 
 from __future__ import annotations

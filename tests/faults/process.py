@@ -1,8 +1,7 @@
 """The broker's parts in one process, over ports whose effects are seen.
 
-Belongs here: what `reconciler.wiring` puts together, for one Project and without caches: a
-tick is handed what it is to see. Not here: faults (`wire`), and the rest of the world
-(`stagehand`).
+What `reconciler.wiring` puts together, for one Project and without caches: a tick is handed
+what it is to see.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from typing import Any, cast
 
 import asyncpg
 
-from function.contract.catalog import CloudCredentialSpec
+from function.contract.catalog.published import CloudCredentialSpec
 from function.contract.record import Enrolment as EnrolmentKnobs
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
-from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.hold_ledger import PostgresHoldLedger
-from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
-from reconciler.adapters.postgres.token_issuer import PostgresTokenIssuer
-from reconciler.app.broker_service import Service, ServicePorts
-from reconciler.app.broker_tick import Knobs, TickPorts
-from reconciler.app.enrolment import Enrolment, EnrolmentPorts
-from reconciler.app.teardown import Teardown, TeardownPorts
-from reconciler.app.telling_tick import TellingTick
-from reconciler.ports.catalog import ProjectView
-from reconciler.ports.common import Clock
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.adapters.postgres.aggregates.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.aggregates.hold_ledger import PostgresHoldLedger
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.adapters.postgres.registration.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.registration.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.adapters.postgres.registration.token_issuer import PostgresTokenIssuer
+from reconciler.app.admission.service import Service, ServicePorts
+from reconciler.app.controller.failure_reporter import FailureReporter
+from reconciler.app.converge.reconciler import ReconcilerOptions, ReconcilerPorts
+from reconciler.app.registration.registration import RegistrationPorts, RegistrationService
+from reconciler.app.teardown.teardown import Teardown, TeardownPorts
+from reconciler.ports.clock import Clock
+from reconciler.ports.cluster.catalog import ProjectView
 from tests.fakes.budget import unlimited
 from tests.fakes.catalog import InMemoryCatalog
 from tests.faults.ground import Ground
@@ -84,7 +83,7 @@ class Process:
     ) -> None:
         clock = clock or SystemClock()
         pool = cast("asyncpg.Pool", WiredPool(ground.pool, wire))
-        store = Store(pool)
+        store = FencedStore(pool)
         client = cast("KubernetesClient", WiredClient(ground.client, wire))
         origin = SystemSecretSource(env="prod")
 
@@ -104,15 +103,15 @@ class Process:
             "holds": port(PostgresHoldLedger(store, samples.CLUSTER)),
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
-        knobs = Knobs(
+        knobs = ReconcilerOptions(
             enrolment=EnrolmentKnobs(base_url="https://api.example.org"),
             token_ttl=timedelta(hours=1),
         )
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        ports = TickPorts(**shared, **mesh, reachable=lambda: timedelta(days=365))
-        self.tick = TellingTick(ports, service, self.teardown, knobs=knobs)
-        enrolment = Enrolment(
-            EnrolmentPorts(
+        ports = ReconcilerPorts(**shared, **mesh, reachable=lambda: timedelta(days=365))
+        self.tick = FailureReporter(ports, service, self.teardown, knobs=knobs)
+        enrolment = RegistrationService(
+            RegistrationPorts(
                 store=PostgresEnrolmentStore(pool),
                 secrets=origin,
                 ids=UUIDv7Source(),

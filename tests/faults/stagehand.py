@@ -1,8 +1,7 @@
 """One life on a real API server and a real Postgres, and everybody else's part in it.
 
-Belongs here: a broker of one record that may be killed and begun anew, and what function,
-Crossplane, collector and machine do meanwhile. Not here: faults (`wire`), and what must
-come of them (`outcome`). Time passes by moving what the database remembers.
+A broker of one record that may be killed and begun anew, and what function, Crossplane,
+collector and machine do meanwhile. Time passes by moving what the database remembers.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import Phase
 from reconciler.adapters.identity.secret_source import SystemSecretSource
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.tenancy_repository import PostgresTenancyRepository
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.adapters.postgres.aggregates.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.aggregates.tenancy_repository import PostgresTenancyRepository
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.catalog import ProjectView
-from reconciler.ports.identity import Registered
+from reconciler.ports.cluster.catalog import ProjectView
+from reconciler.ports.registration import Registered
 from tests.contract.cluster_worlds import RECORD, VM, XR, await_rights
 from tests.e2e.deploy.identity import Answer
 from tests.e2e.deploy.manifests import example
@@ -142,7 +141,9 @@ class Life:
 
     async def begin(self) -> None:
         """Make the Project, its credential's Secret, an XR and its record."""
-        tenancy = PostgresTenancyRepository(Store(self.ground.pool), SystemSecretSource(env="prod"))
+        tenancy = PostgresTenancyRepository(
+            FencedStore(self.ground.pool), SystemSecretSource(env="prod")
+        )
         domain = f"domain-{self.project}"
         await tenancy.ensure_domain(domain, MESH)
         await tenancy.ensure_project(self.project, self.view.name, domain)
@@ -234,7 +235,7 @@ class Life:
         found = await self.ground.pool.fetchval(_ROW, self.project)
         if found is None:
             return None
-        whole = PostgresBrokerRepository(Store(self.ground.pool), samples.CLUSTER)
+        whole = PostgresBrokerRepository(FencedStore(self.ground.pool), samples.CLUSTER)
         return await whole.get(ids.ProvisionedResourceID(UUID(int=found.int)))
 
     @property

@@ -1,8 +1,7 @@
 """Side effects where they are real: mutating HTTP requests and commits, and what befalls them.
 
-Belongs here: seeing each effect of one process on an API server and on Postgres, in order,
-and killing the process before or after one, failing it or losing its answer. Not here:
-which effects a life has (`effects`), and what must come of it (`test_every_effect`).
+Seeing each effect of one process on an API server and on Postgres, in order, and killing
+the process before or after one, failing it or losing its answer.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from reconciler.adapters.kubernetes.client import KubernetesError
+from reconciler.adapters.kubernetes.transport.client import KubernetesError
 from tests.simulation.evidence import made
 from tests.simulation.schedule import Kind
 

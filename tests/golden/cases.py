@@ -1,7 +1,6 @@
 """How a golden case is read, answered and written.
 
-Belongs here: what the test and the regenerating script share. Not here: the cases, which
-are files.
+What the test and the regenerating script share.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Patch-and-transform, as far as the published blueprints use it, for tests without it.
 
-Belongs here: a stand-in that answers as function-patch-and-transform v0.9.0 does for the
-patches and transforms below, fails loudly on any other, and passes every other step
-through (as auto-ready does while nothing is observed). Not here: what is asserted.
-`PATCH_AND_TRANSFORM` names the real program, which then takes its place.
-Source: function-patch-and-transform v0.9.0, `patches.go` and `transforms.go`.
+A stand-in that answers as function-patch-and-transform v0.9.0 does for the patches and
+transforms below, fails loudly on any other, and passes every other step through (as
+auto-ready does while nothing is observed). `PATCH_AND_TRANSFORM` names the real program,
+which then takes its place. Source: function-patch-and-transform v0.9.0, `patches.go` and
+`transforms.go`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crossplane.function import resource, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
 
-from reconciler.domain.catalog import fieldpath
+from reconciler.catalog import schema_path
 from tests.render import status_transforming
 
 Object = dict[str, Any]
@@ -126,7 +126,7 @@ def whole(value: Any) -> Any:
 
 
 def read(source: Any, path: str) -> Any:
-    for segment in fieldpath.parse(path):
+    for segment in schema_path.parse(path):
         try:
             source = source[segment]
         except (KeyError, IndexError, TypeError) as error:
@@ -135,7 +135,7 @@ def read(source: Any, path: str) -> Any:
 
 
 def write(target: Any, path: str, value: Any) -> None:
-    *parents, last = fieldpath.parse(path)
+    *parents, last = schema_path.parse(path)
     for segment, following in zip(parents, [*parents[1:], last], strict=True):
         target = child(target, segment, [] if isinstance(following, int) else {})
     place(target, last, value)

@@ -1,7 +1,6 @@
 """Renders of the published blueprints: from a ProvisionedResource to managed resources.
 
-Belongs here: the chain of two renders, and the functions it needs. Not here: fixtures and
-assertions.
+The chain of two renders, and the functions it needs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Status-transformer, as far as the published blueprints use it, for tests without it.
 
-Belongs here: a stand-in that answers as function-status-transformer v0.4.0 does for the hooks
-below, and fails loudly on any other. Not here: what is asserted. `STATUS_TRANSFORMER` names the
-real program, which then takes its place.
-Source: function-status-transformer, `fn.go` and `input/v1beta1`.
+A stand-in that answers as function-status-transformer v0.4.0 does for the hooks below, and
+fails loudly on any other. `STATUS_TRANSFORMER` names the real program, which then takes its
+place. Source: function-status-transformer, `fn.go` and `input/v1beta1`.
 """
 
 from __future__ import annotations

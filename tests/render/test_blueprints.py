@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from dev import schemas
-from function.render import plexd_pod
+from function.render.documents import plexd_pod
 from tests.render.conftest import COMPOSITION, ROOT, Crossplane, Object, every, loaded
 from tests.render.published import (
     COMPOSITIONS,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml as pyyaml
 
-from function.render import yaml
+from function.render.documents import yaml
 from tests.render.conftest import RENDER_TIMEOUT_S, Crossplane
 
 pytestmark = pytest.mark.render

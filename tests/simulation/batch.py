@@ -1,7 +1,7 @@
 """Many worlds in several processes, and what became of them.
 
-Belongs here: seeds in, figures and failures out. Not here: the command (`dev.simulate`), the
-tests. A world is played by one process; a failure is played again and shrunk where it happened.
+Seeds in, figures and failures out. A world is played by one process; a failure is played
+again and shrunk where it happened.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The cloud and its machines: made, failing, made twice, going slowly; and the agents on them.
 
-Belongs here: what a provider does for one substrate, and what an agent does with its token. Not
-here: the substrate object (`cluster`), what the broker answers (`reconciler.app.enrolment`).
-As on the documented agent: 401, 403, 409 and 422 are fatal, the same key and nonce are sent
-again after a lost reply, and transient retries stop after five minutes.
+What a provider does for one substrate, and what an agent does with its token. As on the
+documented agent: 401, 403, 409 and 422 are fatal, the same key and nonce are sent again
+after a lost reply, and transient retries stop after five minutes.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.app.enrolment import Enrolment
+from reconciler.app.registration.registration import RegistrationService
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.cluster import LiveObject
-from reconciler.ports.identity import Registered
+from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.registration import Registered
 from tests.simulation.ground import Ground, Row
 from tests.simulation.schedule import Kind
 from tests.unit.reconciler import samples
@@ -45,7 +44,7 @@ class _Agent:
 class Cloud:
     """All machines of a world."""
 
-    def __init__(self, ground: Ground, enrolment: Enrolment) -> None:
+    def __init__(self, ground: Ground, enrolment: RegistrationService) -> None:
         self._ground = ground
         self._enrolment = enrolment
         self._made: Counter[int] = Counter()

@@ -1,7 +1,7 @@
 """The management cluster's API server: the contract-tested fake, and what its neighbours do.
 
-Belongs here: objects, their versions and watches, ownership, garbage collection, the admission
-policy that holds a substrate. Not here: what Crossplane, the cloud and people want of it.
+Objects, their versions and watches, ownership, garbage collection, the admission policy
+that holds a substrate.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final, cast
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import DrawnToken
-from reconciler.ports.cluster import LiveObject
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.store.aggregates import DrawnToken
 from tests.fakes.management_cluster import GONE, InMemoryManagementCluster
 from tests.unit.reconciler import samples
 

@@ -1,8 +1,8 @@
 """What the function answers in one run: its own table over a short reading of the facts.
 
-Belongs here: the model that the simulation runs with, without rendering. Not here: when runs
-happen (`crossplane`). That it answers as the real function does is what `test_composing` shows,
-on the states that simulated lives come through.
+The model that the simulation runs with, without rendering. That it answers as the real
+function does is what `test_composing` shows, on the states that simulated lives come
+through.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from function.compose import stage
-from function.compose.stage import RecordState, SubstratePlan, SubstrateSight, TokenState
+from function.compose.stage import RecordState, SubstrateLookup, SubstratePlan, TokenState
 from function.contract.secrets import TokenPlaintext
-from reconciler.ports.broker import DrawnToken
-from reconciler.ports.cluster import LiveObject
+from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.store.aggregates import DrawnToken
 from tests.simulation.cluster import SUBSTRATE_KIND, SUBSTRATE_VERSION, Raw
 
 _UNOBSERVED: Final = {"exists": False, "ready": False, "failed": False, "reason": ""}
@@ -87,7 +87,7 @@ def compose(seen: Seen) -> Composed:
     sight = _sight(seen.observed, sought, looked=looked)
     token = _token(seen, status)
     chosen = stage.stage_of(
-        stage.Situation(
+        stage.StageFacts(
             preview=False,
             refused=seen.declaration is None,
             record=_state(record, terminating=terminating),
@@ -99,12 +99,12 @@ def compose(seen: Seen) -> Composed:
             acknowledged=record is not None and record["spec"].get("released") is True,
         )
     )
-    live = seen.observed if sight is SubstrateSight.OBSERVED else sought
-    live = live if sight in (SubstrateSight.OBSERVED, SubstrateSight.FOUND) else None
+    live = seen.observed if sight is SubstrateLookup.OBSERVED else sought
+    live = live if sight in (SubstrateLookup.OBSERVED, SubstrateLookup.FOUND) else None
     plan = stage.PLANS[chosen]
     keeps = plan in (SubstratePlan.KEEP, SubstratePlan.RENDER) and live is not None
     born = plan is SubstratePlan.BIRTH
-    shown = sought if sight is SubstrateSight.VANISHING else live
+    shown = sought if sight is SubstrateLookup.VANISHING else live
     spec = None if chosen in stage.UNRECORDED else _spec(seen, status, live, shown)
     return Composed(
         record=spec,
@@ -157,14 +157,14 @@ def _observed(machine: Machine, record: Raw | None) -> Raw:
     return {**stamped, "uid": machine.live.uid}
 
 
-def _sight(observed: Machine | None, sought: Machine | None, *, looked: bool) -> SubstrateSight:
+def _sight(observed: Machine | None, sought: Machine | None, *, looked: bool) -> SubstrateLookup:
     if observed is not None:
-        return SubstrateSight.OBSERVED
+        return SubstrateLookup.OBSERVED
     if not looked:
-        return SubstrateSight.UNKNOWN
+        return SubstrateLookup.UNKNOWN
     if sought is None:
-        return SubstrateSight.MISSING
-    return SubstrateSight.VANISHING if sought.live.terminating else SubstrateSight.FOUND
+        return SubstrateLookup.MISSING
+    return SubstrateLookup.VANISHING if sought.live.terminating else SubstrateLookup.FOUND
 
 
 def _state(record: Raw | None, *, terminating: bool) -> RecordState:

@@ -1,11 +1,10 @@
 """Crossplane and the garbage collector: one XR's serial runs, and what its deletion does.
 
-Belongs here: observe, run, collect, apply; finalizers; foreground, background and orphan. Not
-here: what a run answers (`composing`), machines (`cloud`). As in Crossplane 2.3: runs of one
-XR are serial, what is composed no longer is deleted before anything is applied, a refused
-delete ends the run, what another XR controls does not exist for it, and a run that began
-before a deletion goes on to its end.
-Source: reference, crossplane §2.11; design §2.
+Observe, run, collect, apply; finalizers; foreground, background and orphan. As in
+Crossplane 2.3: runs of one XR are serial, what is composed no longer is deleted before
+anything is applied, a refused delete ends the run, what another XR controls does not exist
+for it, and a run that began before a deletion goes on to its end. Source: reference,
+crossplane §2.11; design §2.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from function.compose.call import Ttl
 from function.contract import names
 from function.contract.record import Declaration, XRReference
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import DrawnToken
+from function.model.call import Ttl
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.store.aggregates import DrawnToken
 from tests.simulation import composing
 from tests.simulation.cluster import XR_KIND, XR_VERSION, Raw, controller_of, copied
 from tests.simulation.composing import Composed, Machine, Seen

@@ -1,9 +1,9 @@
 """Where each fault of the simulation was seen on the real thing.
 
-Belongs here: one test per fault, which does to the real database, API server, function or cloud
-what the simulated one does, and the proof that it does: where the fault is made, `made` is called,
-and a test that is named here and passes without it fails (`tests/conftest.py`). A fake that does
-what nothing real does would prove nothing.
+One test per fault, which does to the real database, API server, function or cloud what the
+simulated one does, and the proof that it does: where the fault is made, `made` is called,
+and a test that is named here and passes without it fails (`tests/conftest.py`). A fake that
+does what nothing real does would prove nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Worlds made by hand, for tests that want one thing to happen.
 
-Belongs here: builders. Not here: worlds drawn from seeds (`schedule`).
+Builders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What all parts of a world share: its plans, clock, store, objects and trace.
 
-Belongs here: the ground they stand on. Not here: what any of them does. Everything random is
-drawn from a stream that is named after who draws, so that one part's draws never move another's.
+The ground they stand on. Everything random is drawn from a stream that is named after who
+draws, so that one part's draws never move another's.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from function.contract.catalog.tenancy import DomainSpec
 from function.contract.record import XRReference
 from function.contract.secrets import TokenPlaintext
-from function.contract.tenancy import DomainSpec
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import token
-from reconciler.ports.broker import DrawnToken
-from reconciler.ports.cluster import LiveObject
-from reconciler.ports.identity import SigningKey
+from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.registration import SigningKey
+from reconciler.ports.store.aggregates import DrawnToken
 from tests.fakes.memory import FrozenClock, MemoryStore
 from tests.fakes.project_gateway import InMemoryProjectGateway
 from tests.simulation.cluster import SUBSTRATE_KIND, Raw, SimulatedCluster

@@ -1,6 +1,6 @@
 """What a world's processes log: nothing secret, and no error that nobody foresaw.
 
-Belongs here: listening while a world is played. Not here: judging what is heard (`promises`).
+Listening while a world is played.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An event loop whose clock jumps: hours of waiting cost nothing, and nothing real is waited for.
 
-Belongs here: virtual time. Not here: what happens in it. Nothing may wait for a socket, a
-thread or a process inside; whoever does is told at once. Order is deterministic: what is ready
-runs first in, first out, and of two timers of one moment the one that was set first.
+Virtual time. Nothing may wait for a socket, a thread or a process inside; whoever does is
+told at once. Order is deterministic: what is ready runs first in, first out, and of two
+timers of one moment the one that was set first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """People: they apply, edit and delete, break the glass, and mend what only they can mend.
 
-Belongs here: what the plans make them do, and what the conditions of a record ask of them. Not
-here: what Crossplane or the broker make of it.
+What the plans make them do, and what the conditions of a record ask of them.
 """
 
 from __future__ import annotations

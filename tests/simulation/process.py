@@ -1,8 +1,8 @@
 """One process of the broker: the real driver over ports that may fail, lag, or outlive it.
 
-Belongs here: a process's beginning, its caches, its death; what its calls meet on their way.
-Not here: the world around it. A dead process has no effect any more, whatever still runs of it;
-a stopped one has none until it goes on, and by then somebody else leads.
+A process's beginning, its caches, its death; what its calls meet on their way. A dead
+process has no effect any more, whatever still runs of it; a stopped one has none until it
+goes on, and by then somebody else leads.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from function.contract.catalog import BlueprintVersionSpec
+from function.contract.catalog.published import BlueprintVersionSpec
 from function.contract.record import Enrolment as EnrolmentKnobs
-from reconciler.app.broker_service import Service, ServicePorts
-from reconciler.app.broker_tick import Knobs, Tick, TickPorts
-from reconciler.app.driver import Driver
-from reconciler.app.local_view import LocalView
-from reconciler.app.project_tick import ProjectTick
-from reconciler.app.steadiness import Steadiness
-from reconciler.app.teardown import Teardown, TeardownPorts
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.ports.catalog import ProjectView
-from reconciler.ports.identity import StoreUnavailableError
+from reconciler.app.admission.service import Service, ServicePorts
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.controller.controller import Controller
+from reconciler.app.converge.reconciler import Reconciler, ReconcilerOptions, ReconcilerPorts
+from reconciler.app.guard.circuit_breaker import CircuitBreaker
+from reconciler.app.projects.project_reconciler import ProjectReconciler
+from reconciler.app.teardown.teardown import Teardown, TeardownPorts
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import StaleAggregateError
+from reconciler.ports.cluster.catalog import ProjectView
+from reconciler.ports.registration import StoreUnavailableError
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import (
@@ -136,7 +136,7 @@ class Process:
         except Exception as error:  # noqa: BLE001 - a boot that fails is a process that ends
             self.kill(f"boot: {type(error).__name__}")
 
-    def _make(self) -> Driver:
+    def _make(self) -> Controller:
         ground = self.ground
         catalog = _Catalog(ground)
         store = ground.store
@@ -153,25 +153,25 @@ class Process:
         }
         service = Service(ServicePorts(**shared, ids=ground.ids), cluster_id=samples.CLUSTER)
         teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        knobs = Knobs(
+        knobs = ReconcilerOptions(
             enrolment=_ENROLMENT,
             token_ttl=timedelta(minutes=10),
             registration_timeout=timedelta(minutes=3),
         )
-        ports = TickPorts(**shared, **mesh, reachable=lambda: timedelta(days=1))
-        return Driver(
-            view=LocalView(
+        ports = ReconcilerPorts(**shared, **mesh, reachable=lambda: timedelta(days=1))
+        return Controller(
+            view=ClusterView(
                 records=lambda: self._view,
                 projects=lambda: {
                     ("", name): raw for name, raw in ground.projects.projects.items()
                 },
-                steadiness=Steadiness(lambda: ground.now_s),
+                steadiness=CircuitBreaker(lambda: ground.now_s),
                 record_exists=self._record_exists,
             ),
             repository=shared["repository"],
-            tick=Tick(ports, service, teardown, knobs=knobs),
+            tick=Reconciler(ports, service, teardown, knobs=knobs),
             teardown=teardown,
-            project_tick=ProjectTick(
+            project_tick=ProjectReconciler(
                 ground.projects,
                 InMemoryTenancyRepository(store, ground.ids),
                 self._clock,

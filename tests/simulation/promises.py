@@ -1,9 +1,8 @@
 """The nine promises of `docs/promises.md`, as checks of a world.
 
-Belongs here: what must hold after every step, what must hold at rest, what must be left at the
-end. Not here: how a world comes to rest (`world`). Each names the promise by its number. The
-sixth is checked up to the outbox, the delivery from there on is the relay's; the eighth needs a
-world of its own (`test_lifecycles`).
+What must hold after every step, what must hold at rest, what must be left at the end. Each
+names the promise by its number. The sixth is checked up to the outbox, the delivery from
+there on is the relay's; the eighth needs a world of its own (`test_lifecycles`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Final
 
 from function.contract import names
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.events import EventType
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.cluster import LiveObject
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.events.lifecycle import EventType
+from reconciler.ports.cluster.management_cluster import LiveObject
 from tests.fakes.memory import TokenRow
 from tests.simulation.ground import Ground
 

@@ -1,7 +1,6 @@
 """The real function, asked what the simulation's model of it was asked.
 
-Belongs here: turning what a run saw into the function's own request, and its answer into the
-model's. Not here: comparing them (`test_composing`).
+Turning what a run saw into the function's own request, and its answer into the model's.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import base64
 from typing import Any, Final
 
 from function.compose import pipeline
-from function.compose.call import Outcome, Request
 from function.contract import names
-from function.declare import declare
-from reconciler.ports.broker import DrawnToken
+from function.inputs.declare import declare
+from function.model.call import Outcome, Request
+from reconciler.ports.store.aggregates import DrawnToken
 from tests.simulation.cluster import SUBSTRATE_KIND, SUBSTRATE_VERSION, Raw
 from tests.simulation.composing import Machine, Seen
 from tests.unit.reconciler import samples

@@ -1,9 +1,8 @@
 """What is going to happen in one world, drawn from its seed before anything happens.
 
-Belongs here: plans as data, so that a failing world can be run again with fewer of them. Not
-here: how each comes about (`process`, `crossplane`, `cloud`, `people`). What a plan does not
-say, each part of the world draws from a stream of its own, so that one plan fewer leaves the
-rest as it was.
+Plans as data, so that a failing world can be run again with fewer of them. What a plan does
+not say, each part of the world draws from a stream of its own, so that one plan fewer
+leaves the rest as it was.
 """
 
 from __future__ import annotations

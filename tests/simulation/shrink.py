@@ -1,6 +1,6 @@
 """The least of a world that still breaks its promise.
 
-Belongs here: leaving out plans and XRs, and keeping what is needed. Not here: playing.
+Leaving out plans and XRs, and keeping what is needed.
 """
 
 from __future__ import annotations

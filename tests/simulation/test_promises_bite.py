@@ -9,12 +9,12 @@ from typing import Any, Final
 import pytest
 
 from function.contract.strategy import BootstrapState
-from reconciler.app import teardown_steps
-from reconciler.app.bootstrap import Bootstrap
-from reconciler.app.children import Children
-from reconciler.app.deregistration import Deregistration
-from reconciler.app.driver import Driver
-from reconciler.domain.broker.release import Fence
+from reconciler.app.controller.controller import Controller
+from reconciler.app.protection.children import SubstrateChildren
+from reconciler.app.registration.bootstrap import BootstrapTokens
+from reconciler.app.teardown import substrate_steps
+from reconciler.app.teardown.deregistration import Deregistration
+from reconciler.domain.teardown.release import AbsenceBarrier
 from tests.fakes.memory import MemoryStore, TokenRow
 from tests.fakes.tokens import InMemoryTokenIssuer
 from tests.simulation.batch import failed
@@ -38,8 +38,8 @@ async def nothing_left(*_: Any) -> list[Any]:
     return []
 
 
-def believed(_: Any) -> Fence:
-    return Fence.PASSED
+def believed(_: Any) -> AbsenceBarrier:
+    return AbsenceBarrier.PASSED
 
 
 def never_spent(*_: Any) -> BootstrapState:
@@ -63,10 +63,10 @@ async def talkative(*args: Any, **kwargs: Any) -> Any:
     return issued
 
 
-_sweep: Callable[[Driver], Any] = Driver.sweep_records
+_sweep: Callable[[Controller], Any] = Controller.sweep_records
 
 
-async def restless(driver: Driver) -> int:
+async def restless(driver: Controller) -> int:
     repository: Any = driver._repository
     for seen in await repository.sightings(samples.CLUSTER):
         await repository.update(await repository.get(seen.id))
@@ -90,14 +90,18 @@ PLAIN: Final = world()
     ("promises", "wrong", "schedule"),
     [
         pytest.param({1}, (TokenRow, "state", never_spent), TWICE, id="a-token-is-used-twice"),
-        pytest.param({2}, (Driver, "_aggregate", overlooked), STRIPPED, id="records-overlooked"),
-        pytest.param({2, 4}, (teardown_steps, "next_fence", believed), SLOW, id="no-fence"),
+        pytest.param(
+            {2}, (Controller, "_aggregate", overlooked), STRIPPED, id="records-overlooked"
+        ),
+        pytest.param({2, 4}, (substrate_steps, "next_barrier", believed), SLOW, id="no-fence"),
         pytest.param({3}, (Deregistration, "registered", nobody), PLAIN, id="nodes-overlooked"),
-        pytest.param({4}, (Children, "left", nothing_left), BROKEN_GLASS, id="no-children"),
-        pytest.param({5}, (Bootstrap, "ensure", never), PLAIN, id="no-token-ever"),
+        pytest.param(
+            {4}, (SubstrateChildren, "left", nothing_left), BROKEN_GLASS, id="no-children"
+        ),
+        pytest.param({5}, (BootstrapTokens, "ensure", never), PLAIN, id="no-token-ever"),
         pytest.param({6}, (MemoryStore, "append_once", silent), PLAIN, id="events-lost"),
         pytest.param({7}, (InMemoryTokenIssuer, "issue", talkative), PLAIN, id="a-token-logged"),
-        pytest.param({9}, (Driver, "sweep_records", restless), PLAIN, id="writes-at-rest"),
+        pytest.param({9}, (Controller, "sweep_records", restless), PLAIN, id="writes-at-rest"),
     ],
 )
 def test_a_broker_that_breaks_a_promise_is_found(

@@ -1,7 +1,6 @@
 """One world from its seed to its end: played, mended, at rest, taken down.
 
-Belongs here: putting the parts together, who leads, when each stage is over. Not here: the
-parts. `play` is the one way in.
+Putting the parts together, who leads, when each stage is over. `play` is the one way in.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from function.contract.strategy import Phase
-from reconciler.app.enrolment import Enrolment, EnrolmentPorts
-from reconciler.domain.broker import ids
+from reconciler.app.registration.registration import RegistrationPorts, RegistrationService
+from reconciler.domain.aggregate import ids
 from tests.fakes.budget import unlimited
 from tests.fakes.enrolment import InMemoryEnrolmentStore
 from tests.fakes.identity import InMemoryTenancyRepository
@@ -65,14 +64,14 @@ class World:
         self.ground = Ground(schedule)
         self.promises = Promises(self.ground)
         store = self.ground.store
-        ports = EnrolmentPorts(
+        ports = RegistrationPorts(
             store=InMemoryEnrolmentStore(store),
             secrets=self.ground.ids,
             ids=self.ground.ids,
             clock=self.ground.clock,
             project_budget=unlimited(),
         )
-        self.cloud = Cloud(self.ground, Enrolment(ports, on_registered=self._registered))
+        self.cloud = Cloud(self.ground, RegistrationService(ports, on_registered=self._registered))
         self.people = People(self.ground, self.promises)
         self.processes: list[Process] = []
         self.effects = 0

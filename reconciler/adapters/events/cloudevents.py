@@ -1,8 +1,7 @@
 """Events as the CloudEvents SDK writes them.
 
-Belongs here: the one place that makes SDK objects, so that every sink and `broker events tail`
-write the same. Not here: attributes (`domain.events.envelope`).
-Source: CloudEvents 1.0.2, JSON format and HTTP binding; docs/events.md.
+The one place that makes SDK objects, so that every sink and `broker events tail` write the
+same. Source: CloudEvents 1.0.2, JSON format and HTTP binding; docs/events.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Events to a consumer's URL, one request each.
 
-Belongs here: CloudEvents over HTTP, structured or binary, and what an answer means. Not here:
-when to try again (`domain.events.delivery`). The URL may hold credentials and query tokens: it
-is in no message. Source: CloudEvents 1.0.2, HTTP binding; HTTP webhooks for event delivery.
+CloudEvents over HTTP, structured or binary, and what an answer means. The URL may hold
+credentials and query tokens: it is in no message. Source: CloudEvents 1.0.2, HTTP binding;
+HTTP webhooks for event delivery.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 import aiohttp
 
 from reconciler.adapters.events import cloudevents
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryOutcome
 from reconciler.domain.events.envelope import OutboxEvent
 
 TIMEOUT_S: Final = 10.0
@@ -30,7 +30,7 @@ _ABOUT_THE_EVENT: Final = frozenset({400, 406, 409, 411, 412, 413, 415, 416, 417
 
 
 class HTTPSink:
-    """Implements `ports.events.EventSink`; to be made while a loop runs.
+    """Implements `ports.store.outbox.EventSink`; to be made while a loop runs.
 
     Args:
         url: Where events are posted; http or https, the certificate is verified.
@@ -63,7 +63,7 @@ class HTTPSink:
                 await answer.content.read(ANSWER_MAX_BYTES)
                 return _judged(answer.status)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return Delivery(outcome=Outcome.FAILED, error=type(error).__name__)
+            return Delivery(outcome=DeliveryOutcome.FAILED, error=type(error).__name__)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -79,5 +79,5 @@ class HTTPSink:
 def _judged(status: int) -> Delivery:
     if 200 <= status < 300:
         return DELIVERED
-    outcome = Outcome.REFUSED if status in _ABOUT_THE_EVENT else Outcome.FAILED
+    outcome = DeliveryOutcome.REFUSED if status in _ABOUT_THE_EVENT else DeliveryOutcome.FAILED
     return Delivery(outcome=outcome, error=f"HTTP {status}")

@@ -1,8 +1,6 @@
 """Events into a stream of lines: what a deployment without a broker of events starts with.
 
-Belongs here: one structured CloudEvent per line. Not here: the program's own log, which is on
-stderr and like this waits for a reader that is slow. The only sink that
-cannot tell whether anybody reads.
+One structured CloudEvent per line. The only sink that cannot tell whether anybody reads.
 """
 
 from __future__ import annotations
@@ -10,12 +8,12 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from reconciler.adapters.events import cloudevents
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryOutcome
 from reconciler.domain.events.envelope import OutboxEvent
 
 
 class LogSink:
-    """Implements `ports.events.EventSink`.
+    """Implements `ports.store.outbox.EventSink`.
 
     Args:
         stream: Gets the lines, flushed one by one; not closed here.
@@ -33,7 +31,7 @@ class LogSink:
             self._stream.write(line)
             self._stream.flush()
         except (OSError, ValueError) as error:
-            return Delivery(outcome=Outcome.FAILED, error=type(error).__name__)
+            return Delivery(outcome=DeliveryOutcome.FAILED, error=type(error).__name__)
         return DELIVERED
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """Events to NATS JetStream, one subject per aggregate.
 
-Belongs here: the connection, the stream, and what an acknowledgement means. Not here: when to
-try again (`domain.events.delivery`). The server's URL may hold credentials: it is in no message.
+The connection, the stream, and what an acknowledgement means. The server's URL may hold
+credentials: it is in no message.
 
 A message's id is the event's, so that a server drops what it has had within its window. Source:
 CloudEvents 1.0.2, NATS binding; JetStream, "Message Deduplication".
@@ -21,7 +21,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, Error, NotFoundError
 
 from reconciler.adapters.events import cloudevents
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryOutcome
 from reconciler.domain.events.envelope import SUBJECT_ROOT, OutboxEvent, channel
 
 CONNECT_TIMEOUT_S: Final = 5
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class NATSSink:
-    """Implements `ports.events.EventSink`; connects with the first event.
+    """Implements `ports.store.outbox.EventSink`; connects with the first event.
 
     Args:
         url: The server's, or several with commas between.
@@ -73,12 +73,12 @@ class NATSSink:
                 headers=headers,
             )
         except nats.errors.MaxPayloadError as error:
-            return Delivery(outcome=Outcome.REFUSED, error=type(error).__name__)
+            return Delivery(outcome=DeliveryOutcome.REFUSED, error=type(error).__name__)
         except APIError as error:
-            return Delivery(outcome=Outcome.FAILED, error=f"JetStream {error.err_code}")
+            return Delivery(outcome=DeliveryOutcome.FAILED, error=f"JetStream {error.err_code}")
         except (nats.errors.Error, Error, OSError, TimeoutError, ValueError, KeyError) as error:
             # The last two: somebody else answers on our subject, and not with an acknowledgement.
-            return Delivery(outcome=Outcome.FAILED, error=type(error).__name__)
+            return Delivery(outcome=DeliveryOutcome.FAILED, error=type(error).__name__)
         return DELIVERED
 
     async def close(self) -> None:

@@ -1,7 +1,6 @@
 """A listener's certificate, which is renewed while it listens.
 
-Belongs here: noticing new files and taking them over. Not here: sockets, or which files.
-`adapters.http.listener` imports it.
+Noticing new files and taking them over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Accepting connections, as many as a process can bear.
 
-Belongs here: binding, the cap, the limits of a handshake. Not here: what is said on a
-connection (aiohttp's). aiohttp's own site has no cap and gives a handshake a minute.
-`adapters.http.listener` imports it.
+Binding, the cap, the limits of a handshake.
 """
 
 from __future__ import annotations

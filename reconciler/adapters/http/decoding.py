@@ -1,7 +1,7 @@
 """Strict JSON bodies.
 
-Belongs here: size, type, encoding, and shape of a body. Not here: rules of its values.
-Nothing of a body is ever part of an error, because a token may stand anywhere in it.
+Size, type, encoding, and shape of a body. Nothing of a body is ever part of an error,
+because a token may stand anywhere in it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from reconciler.adapters.http.problem import refuse
 BODY_MAX_BYTES: Final = 16 * 1024
 """Largest body: a registration is below one kibibyte (contracts §1.3)."""
 
-Model = TypeVar("Model", bound="Strict")
+Model = TypeVar("Model", bound="StrictBody")
 
 
-class Strict(BaseModel):
+class StrictBody(BaseModel):
     """A body whose unknown fields are refused and whose types are not coerced."""
 
     model_config = ConfigDict(
@@ -88,7 +88,7 @@ def _no_constant(_: str) -> NoReturn:
     raise ValueError(message)
 
 
-def _describe(error: ValidationError, model: type[Strict]) -> str:
+def _describe(error: ValidationError, model: type[StrictBody]) -> str:
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         if problem["type"] == "extra_forbidden":
             return "the body holds a field that this request does not have"

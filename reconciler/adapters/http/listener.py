@@ -1,7 +1,6 @@
 """A bound listener: address, TLS, limits on slow clients.
 
-Belongs here: starting and stopping. Not here: routes, accepting (`connections`), renewing a
-certificate (`certificate`).
+Starting and stopping.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What happens around every request: an id, a deadline, a log line, a problem document.
 
-Belongs here: the edge where exceptions become answers. The log line holds method, route,
-status, code and duration; never a body, a header or a raw path.
+The edge where exceptions become answers. The log line holds method, route, status, code and
+duration; never a body, a header or a raw path.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Errors as `application/problem+json`.
 
-Belongs here: the one shape of an error. Not here: which error. Every problem has the five
-members of the contract and, where the contract has one, a code; `instance` names the one
-request, as do the header `X-Correlation-Id` and the log. Source: RFC 9457; contracts §1.3.
+The one shape of an error. Every problem has the five members of the contract and, where the
+contract has one, a code; `instance` names the one request, as do the header
+`X-Correlation-Id` and the log. Source: RFC 9457; contracts §1.3.
 """
 
 from __future__ import annotations

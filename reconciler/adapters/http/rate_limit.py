@@ -1,7 +1,7 @@
 """How often one address, or one Project, may ask.
 
-Belongs here: token buckets in bounded memory, and whose bucket an address spends from. Not
-here: what a refusal looks like. Of one process: several replicas together allow a multiple.
+Token buckets in bounded memory, and whose bucket an address spends from. Of one process:
+several replicas together allow a multiple.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Bucket:
 
 
 class TokenBuckets:
-    """Implements `ports.identity.Budget` with one bucket per key.
+    """Implements `ports.registration.Budget` with one bucket per key.
 
     Args:
         per_second: How fast a bucket refills; also its size, so a burst is one second's.

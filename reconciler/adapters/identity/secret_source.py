@@ -1,6 +1,6 @@
 """Tokens, node keys and signing keys from the operating system's randomness.
 
-Belongs here: minting. Not here: what a token's text means, and keeping any of it.
+Minting.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import secrets
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from function.contract.secrets import TokenPlaintext
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import node_key, token
-from reconciler.ports.identity import SigningKey
+from reconciler.ports.registration import SigningKey
 
 
 class SystemSecretSource:
-    """Implements `ports.identity.SecretSource`.
+    """Implements `ports.registration.SecretSource`.
 
     Args:
         env: The environment segment of tokens, lower-case letters.

@@ -1,7 +1,7 @@
 """Everything the reconciler keeps open to one management cluster.
 
-Belongs here: opening the client and running the caches of our kinds. Not here: the work
-that changes cause. One of these exists per management cluster.
+Opening the client and running the caches of our kinds. One of these exists per management
+cluster.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
 
 from function.contract import names
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.catalog import CachedCatalog
-from reconciler.adapters.kubernetes.client import METADATA_ONLY, KubernetesClient
+from reconciler.adapters.kubernetes.cache.cached_catalog import CachedCatalog
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
+from reconciler.adapters.kubernetes.cache.packed import Key
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.adapters.kubernetes.kubeconfig import KubeconfigError, check
-from reconciler.adapters.kubernetes.packed import Key
-from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
-from reconciler.domain.broker.steadiness import Cause
+from reconciler.adapters.kubernetes.namespaces.projects import KubernetesProjectGateway
+from reconciler.adapters.kubernetes.transport.client import METADATA_ONLY, KubernetesClient
+from reconciler.adapters.kubernetes.transport.kubeconfig import KubeconfigError, check
+from reconciler.domain.guard.circuit_breaker import BreakerCause
 
 _KINDS = ("provisioningrecords", "projects", "domains", "blueprintversions",
           "cloudcredentials", "clouds")  # fmt: skip
@@ -65,7 +65,7 @@ class Cluster:
         on_change: OnChange,
     ) -> None:
         self.client = client
-        self.on_doubt: Callable[[Cause], None] = lambda _cause: None
+        self.on_doubt: Callable[[BreakerCause], None] = lambda _cause: None
         self.caches = {
             kind: ObjectCache(
                 client,
@@ -86,7 +86,7 @@ class Cluster:
             projects=self.projects,
         )
 
-    def _doubted(self, cause: Cause) -> None:
+    def _doubted(self, cause: BreakerCause) -> None:
         self.on_doubt(cause)
 
     def silent_s(self) -> float:

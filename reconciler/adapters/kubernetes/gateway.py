@@ -1,9 +1,8 @@
 """The effects on one management cluster, each guarded so that a late one is harmless.
 
-Belongs here: the paths, preconditions and idempotency of single calls. Not here: when to
-make them. Every write carries a uid, most the resourceVersion that was read, or is
-create-only by name.
-Source: design §2, §5 "Several replicas and several clusters".
+The paths, preconditions and idempotency of single calls. Every write carries a uid, most
+the resourceVersion that was read, or is create-only by name. Source: design §2, §5 "Several
+replicas and several clusters".
 """
 
 from __future__ import annotations
@@ -13,41 +12,34 @@ from typing import Any, Final
 
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.adapters.kubernetes import (
-    events,
-    health,
-    manifests,
-    policies,
-    preconditions,
-    xr_facts,
-)
-from reconciler.adapters.kubernetes.client import (
+from reconciler.adapters.kubernetes.access import policies
+from reconciler.adapters.kubernetes.access.rights import Rights
+from reconciler.adapters.kubernetes.namespaces.credentials import CredentialObjects
+from reconciler.adapters.kubernetes.namespaces.project_namespace import ProjectNamespaces
+from reconciler.adapters.kubernetes.namespaces.project_rights import ProjectRights
+from reconciler.adapters.kubernetes.namespaces.provider_configs import ProviderConfigs
+from reconciler.adapters.kubernetes.objects import events, health, manifests, xr_facts
+from reconciler.adapters.kubernetes.objects.protected_objects import ProtectedObjects
+from reconciler.adapters.kubernetes.objects.token_secrets import TokenSecrets
+from reconciler.adapters.kubernetes.objects.writes import Effects, MayWrite, anybody
+from reconciler.adapters.kubernetes.transport import served_versions
+from reconciler.adapters.kubernetes.transport.client import (
     JSON_PATCH,
     KubernetesClient,
     KubernetesError,
     Object,
 )
-from reconciler.adapters.kubernetes.credentials import CredentialObjects
-from reconciler.adapters.kubernetes.effects import Effects, MayWrite, anybody
-from reconciler.adapters.kubernetes.project_namespace import ProjectNamespaces
-from reconciler.adapters.kubernetes.project_rights import ProjectRights
-from reconciler.adapters.kubernetes.protected import ProtectedObjects
-from reconciler.adapters.kubernetes.provider_configs import ProviderConfigs
-from reconciler.adapters.kubernetes.rights import Rights
-from reconciler.adapters.kubernetes.token_secrets import TokenSecrets
-from reconciler.domain.broker.provider_config import KIND
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import (
-    DrawnToken,
-)
-from reconciler.ports.cluster import LiveObject, Needed
-from reconciler.ports.health import Health
+from reconciler.domain.protection.provider_config import KIND
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.health import Health
+from reconciler.ports.cluster.management_cluster import LiveObject, Needed
+from reconciler.ports.store.aggregates import DrawnToken
 
 _RECORDS: Final = f"/apis/{names.API_VERSION}/namespaces"
 
 
 class KubernetesGateway:
-    """`ports.cluster.ManagementCluster` over one API server."""
+    """`ports.cluster.management_cluster.ManagementCluster` over one API server."""
 
     def __init__(self, client: KubernetesClient, may_write: MayWrite = anybody) -> None:
         self._client = client
@@ -66,7 +58,7 @@ class KubernetesGateway:
 
     async def definition_problem(self, reference: SubstrateReference) -> str | None:
         """Say why a kind cannot be composed here, or None when it can."""
-        return await preconditions.definition_problem(self._client, reference)
+        return await served_versions.definition_problem(self._client, reference)
 
     async def missing_rights(
         self, *, api_version: str, kind: str, verbs: Sequence[str], namespace: str = ""

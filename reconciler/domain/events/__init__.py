@@ -1,5 +1,4 @@
-"""What is told to the outside: every event's type and payload, its envelope, its delivery.
+"""Lifecycle events and the audit trail: types, payloads, envelope, delivery.
 
-Belongs here: pure values and tables of the relay. Not here: when an event happens, which is
-the context's whose event it is. Imported by the relay, its adapters and the event commands.
+The store appends them in the transaction of the change, and the relay delivers them.
 """

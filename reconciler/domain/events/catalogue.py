@@ -1,9 +1,7 @@
 """Every event that is told: its payload, its aggregate, its schema.
 
-Belongs here: one payload model per type, closed over all contexts; consumers' schemas are
-generated from them (docs/events/). Not here: who writes a payload: `domain.broker.events` and
-the functions of the schema; a test holds each against its model.
-Source: seeds 000, 001 and 002, "Lifecycle events".
+One payload model per type, closed over all contexts; consumers' schemas are generated from
+them (docs/events/). Source: seeds 000, 001 and 002, "Lifecycle events".
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from reconciler.domain.broker.events import FAILURE_REASON_MAX, EventType
 from reconciler.domain.events.kinds import AggregateType, FleetEventType, IdentityEventType
-from reconciler.domain.events.payload import Named, Payload
+from reconciler.domain.events.lifecycle import FAILURE_REASON_MAX, EventType
+from reconciler.domain.events.payload import NamedPayload, Payload
 
 SCHEMA_BASE: Final = "https://provisioning.plexsphere.com/events"
 """Identifies schemas; nothing is fetched from there."""
@@ -28,7 +26,7 @@ SCHEMA_BASE: Final = "https://provisioning.plexsphere.com/events"
 _Region = Annotated[str, Field(description="The cluster's region; empty when it has none.")]
 
 
-class _OfResource(Named):
+class _OfResource(NamedPayload):
     ProvisionedResourceID: UUID
     ProjectID: UUID
     XRName: str = Field(description="Name of the composed substrate and handle of the node.")
@@ -60,7 +58,7 @@ class Deleted(_OfResource):
     """The node is out of the mesh and the substrate gone."""
 
 
-class _OfNode(Named):
+class _OfNode(NamedPayload):
     NodeID: UUID
     ProjectID: UUID
     DomainID: UUID
@@ -77,7 +75,7 @@ class NodeDeregistered(_OfNode):
     """The node is out of the mesh; its address will be given to another one."""
 
 
-class _OfToken(Named):
+class _OfToken(NamedPayload):
     BootstrapTokenID: UUID
     ProvisionedResourceID: UUID
     ProjectID: UUID

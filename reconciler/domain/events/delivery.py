@@ -1,7 +1,6 @@
 """What becomes of events that were tried: published, tried again, parked, or the sink is down.
 
-Belongs here: the table of delivery, which knows no sink. Not here: trying (`app.relay`), and
-what an answer means (`adapters.events`).
+The table of delivery, which knows no sink.
 
 A failure is counted against an event only when the sink took another one in the same batch.
 Otherwise nobody can tell a poisonous event from a sink that is away, and an outage, or one wrong
@@ -32,7 +31,7 @@ ERROR_MAX: Final = 256
 
 
 @unique
-class Outcome(Enum):
+class DeliveryOutcome(Enum):
     """What a sink made of one event."""
 
     DELIVERED = auto()
@@ -46,11 +45,11 @@ class Outcome(Enum):
 class Delivery:
     """What came of one attempt; `error` is a class or a status, never a body."""
 
-    outcome: Outcome
+    outcome: DeliveryOutcome
     error: str = ""
 
 
-DELIVERED: Final = Delivery(outcome=Outcome.DELIVERED)
+DELIVERED: Final = Delivery(outcome=DeliveryOutcome.DELIVERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ class Setback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class DeliveryJudgement:
     """What is stored of a batch.
 
     Attributes:
@@ -90,7 +89,7 @@ class Judgement:
     sink_down: bool
 
 
-def judge(attempts: Sequence[Attempt], *, failures: int = 0) -> Judgement:
+def judge(attempts: Sequence[Attempt], *, failures: int = 0) -> DeliveryJudgement:
     """Decide about a batch of attempts.
 
     Args:
@@ -98,9 +97,9 @@ def judge(attempts: Sequence[Attempt], *, failures: int = 0) -> Judgement:
         failures: Batches in a row, just before, of which the sink took nothing.
     """
     published = tuple(
-        item.event_id for item in attempts if item.delivery.outcome is Outcome.DELIVERED
+        item.event_id for item in attempts if item.delivery.outcome is DeliveryOutcome.DELIVERED
     )
-    rest = [item for item in attempts if item.delivery.outcome is not Outcome.DELIVERED]
+    rest = [item for item in attempts if item.delivery.outcome is not DeliveryOutcome.DELIVERED]
     # The only one that waits is believed once: the next tells whether it was a setting.
     if published or (len(rest) == 1 and not failures and _is_refused(rest[0])):
         setbacks = [_blamed(item) for item in rest]
@@ -108,7 +107,7 @@ def judge(attempts: Sequence[Attempt], *, failures: int = 0) -> Judgement:
         aside = timedelta(seconds=ASIDE_PAUSES * sink_pause_s(failures + 1))
         setbacks = [_set_aside(item, aside) for item in rest]
     down = bool(rest) and not published
-    return Judgement(published=published, setbacks=tuple(setbacks), sink_down=down)
+    return DeliveryJudgement(published=published, setbacks=tuple(setbacks), sink_down=down)
 
 
 def sink_pause_s(failures: int) -> float:
@@ -117,7 +116,7 @@ def sink_pause_s(failures: int) -> float:
 
 
 def _is_refused(item: Attempt) -> bool:
-    return item.delivery.outcome is Outcome.REFUSED
+    return item.delivery.outcome is DeliveryOutcome.REFUSED
 
 
 def _blamed(item: Attempt) -> Setback:

@@ -1,8 +1,7 @@
 """From a row of the outbox to what a consumer gets.
 
-Belongs here: the CloudEvents attributes of an event of ours. Not here: how they are written,
-which is the SDK's (`adapters.events`). Source: CloudEvents 1.0.2; its extensions "Sequence" and
-"Partitioning".
+The CloudEvents attributes of an event of ours. Source: CloudEvents 1.0.2; its extensions
+"Sequence" and "Partitioning".
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from function.contract import names
-from reconciler.domain.broker.ids import ProvisionedResourceID
+from reconciler.domain.aggregate.ids import ProvisionedResourceID
 from reconciler.domain.events.catalogue import CATALOGUE
 from reconciler.domain.events.kinds import AggregateType
 

@@ -1,8 +1,7 @@
-"""The event types of identity and of the fleet; the broker's are in `domain.broker.events`.
+"""The event types of identity and of the fleet; the broker's are in `domain.events.lifecycle`.
 
-Belongs here: the closed sets whose strings the triggers and functions of the schema write, and
-the aggregates that events belong to. Not here: payloads (`catalogue`).
-Source: seed 002 "Lifecycle events"; design §5 "Tokens".
+The closed sets whose strings the triggers and functions of the schema write, and the
+aggregates that events belong to. Source: seed 002 "Lifecycle events"; design §5 "Tokens".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What events have in common: their id and time, and the names that their ids stand for.
 
-Belongs here: the bases of payloads. Not here: the payloads (`catalogue`, which alone imports this).
+The bases of payloads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Payload(BaseModel):
     OccurredAt: datetime = Field(description="When it happened, RFC 3339 in UTC.")
 
 
-class Named(Payload):
+class NamedPayload(Payload):
     """The names that a resource's ids stand for; what was told before they were is without."""
 
     ProjectName: str | None = Field(default=None, description="The Project's name.")
@@ -34,5 +34,5 @@ class Named(Payload):
     ManagementClusterSlug: str | None = Field(default=None, description="Where it lives.")
 
 
-NAMES: Final = frozenset(Named.model_fields) - frozenset(Payload.model_fields)
+NAMES: Final = frozenset(NamedPayload.model_fields) - frozenset(Payload.model_fields)
 """The fields of `Named`'s own, which the schema's function `names_of` fills."""

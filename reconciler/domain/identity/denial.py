@@ -1,7 +1,6 @@
 """Every way the node listener refuses, with the contract's status and code.
 
-Belongs here: the closed table. Not here: when a row applies (`registration`,
-`heartbeat`). The contract's set of codes is closed too: a code of ours that it does not
+The closed table. The contract's set of codes is closed too: a code of ours that it does not
 have stays in the audit and the log (`told`). Source: contracts §1.3, §1.5, §1.6.
 """
 

@@ -1,7 +1,6 @@
 """Whether a node's request is answered: its bearer and its heartbeat, as tables.
 
-Belongs here: the order of the checks. Not here: decoding, rows, the clock.
-Source: contracts §1.5, §1.6.
+The order of the checks. Source: contracts §1.5, §1.6.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import node_key
 from reconciler.domain.identity.denial import Denial, denial
 from reconciler.domain.identity.node_key import NodeBearer

@@ -1,7 +1,6 @@
 """The node secret key (NSK) and the bearer that a node makes of it.
 
-Belongs here: the bearer's format and the digest at rest. Not here: randomness, rows.
-Source: contracts §1.5.
+The bearer's format and the digest at rest. Source: contracts §1.5.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 
 NSK_BYTES: Final = 32
 """An AES-256 key; plexd refuses any other length."""

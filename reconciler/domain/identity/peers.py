@@ -1,9 +1,9 @@
 """The peers of a node, in the form in which nodes are told of them.
 
-Belongs here: that form, written and read. Not here: which nodes are peers (the store). One
-text and not one object each, because a Project may have ten thousand nodes, the agent takes
-the whole list or nothing, and the event loop would stand still while they are made. The
-store writes the text; whoever wants to look into it reads it. Source: contracts §1.3, §1.6.
+That form, written and read. One text and not one object each, because a Project may have
+ten thousand nodes, the agent takes the whole list or nothing, and the event loop would
+stand still while they are made. The store writes the text; whoever wants to look into it
+reads it. Source: contracts §1.3, §1.6.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from typing import Final
 from uuid import UUID
 
 from function.contract.strategy import BootstrapState
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.denial import Denial, denial
 from reconciler.domain.identity.registration_body import RegistrationRequest
 

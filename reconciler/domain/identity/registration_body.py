@@ -1,7 +1,6 @@
 """What a registration's body must look like before anything stored is looked at.
 
-Belongs here: the rules of single fields, in the documented order. Not here: decoding JSON
-(the listener) and what is stored (`registration`). Source: contracts §1.3.
+The rules of single fields, in the documented order. Source: contracts §1.3.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from function.contract.secrets import TokenPlaintext
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import token
 from reconciler.domain.identity.denial import Denial, denial, invariant
 

@@ -1,7 +1,7 @@
 """What the control plane says of a node's reachability.
 
-Belongs here: the verdict as a pure function of the last heartbeat and the store's clock.
-Not here: rows, JSON. A diagnosis: nothing is decided by it. Source: contracts §1.6.
+The verdict as a pure function of the last heartbeat and the store's clock. A diagnosis:
+nothing is decided by it. Source: contracts §1.6.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Reachability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ReachabilityVerdict:
     """A node's reachability.
 
     Attributes:
@@ -40,7 +40,9 @@ class Verdict:
     changed_at: datetime
 
 
-def judge(*, last_heartbeat_at: datetime | None, changed_at: datetime, now: datetime) -> Verdict:
+def judge(
+    *, last_heartbeat_at: datetime | None, changed_at: datetime, now: datetime
+) -> ReachabilityVerdict:
     """Judge a node's reachability; all three times are of one clock.
 
     Args:
@@ -52,7 +54,7 @@ def judge(*, last_heartbeat_at: datetime | None, changed_at: datetime, now: date
         Total: silence of 90 s to 300 s is stale, more is unreachable.
     """
     if last_heartbeat_at is None:
-        return Verdict(
+        return ReachabilityVerdict(
             state=Reachability.NEVER_REPORTED, last_heartbeat_at=None, changed_at=changed_at
         )
     silence = now - last_heartbeat_at
@@ -61,4 +63,6 @@ def judge(*, last_heartbeat_at: datetime | None, changed_at: datetime, now: date
         state, changed_at = Reachability.UNREACHABLE, last_heartbeat_at + UNREACHABLE_AFTER
     elif silence >= STALE_FROM:
         state, changed_at = Reachability.STALE, last_heartbeat_at + STALE_FROM
-    return Verdict(state=state, last_heartbeat_at=last_heartbeat_at, changed_at=changed_at)
+    return ReachabilityVerdict(
+        state=state, last_heartbeat_at=last_heartbeat_at, changed_at=changed_at
+    )

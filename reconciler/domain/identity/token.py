@@ -1,8 +1,7 @@
 """The text of a bootstrap token: how it is composed, read and digested.
 
-Belongs here: the format and its limits. Not here: randomness and storage. The plaintext
-stays in `TokenPlaintext`; whoever needs the text asks it to reveal itself here.
-Source: contracts §1.3, §3.5.
+The format and its limits. The plaintext stays in `TokenPlaintext`; whoever needs the text
+asks it to reveal itself here. Source: contracts §1.3, §3.5.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from function.contract.secrets import TokenPlaintext
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 
 KIND_NODE: Final = "node"
 ENTROPY_BYTES: Final = 20

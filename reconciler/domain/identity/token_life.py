@@ -6,8 +6,7 @@ from the top whose first row that fits gives the action, so it is total. Three l
 token is minted while a substrate may carry an earlier one, nor for a resource that is
 going; a node that is there needs none; a spent token is never made good again.
 
-Belongs here: the decision. Not here: minting and delivering (`app.bootstrap`), consuming
-(`registration`). Source: design §5 "Tokens"; docs/decisions/0004.
+The decision. Source: design §5 "Tokens"; docs/decisions/0004.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ _SPENT: Final = frozenset({BootstrapState.CONSUMED, BootstrapState.REVOKED})
 
 
 @unique
-class Action(StrEnum):
+class TokenAction(StrEnum):
     """What the reconciler does about the token."""
 
     NOTHING = "nothing"
@@ -108,7 +107,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class TokenLifeFacts:
     """The facts that decide, as closed sets.
 
     Attributes:
@@ -139,24 +138,24 @@ class Situation:
 _STRANDED: Final = frozenset({BootstrapState.EXPIRED, BootstrapState.REVOKED})
 """What a machine cannot register with; unless its window is opened again, only a new one helps."""
 
-_TABLE: Final[tuple[tuple[Action, Callable[[Situation], bool]], ...]] = (
-    (Action.NOTHING, lambda s: s.going or s.registered),
-    (Action.RENEW, lambda s: s.substrate and s.state is BootstrapState.ISSUED),
+_TABLE: Final[tuple[tuple[TokenAction, Callable[[TokenLifeFacts], bool]], ...]] = (
+    (TokenAction.NOTHING, lambda s: s.going or s.registered),
+    (TokenAction.RENEW, lambda s: s.substrate and s.state is BootstrapState.ISSUED),
     (
-        Action.RENEW,
+        TokenAction.RENEW,
         lambda s: s.substrate and s.state is BootstrapState.EXPIRED and s.renewable,
     ),
-    (Action.STALL, lambda s: s.substrate and s.state in _STRANDED),
-    (Action.NOTHING, lambda s: s.substrate),
-    (Action.NOTHING, lambda s: s.state is BootstrapState.ISSUED and s.delivered),
-    (Action.EXHAUSTED, lambda s: s.exhausted),
-    (Action.AWAIT_NAMESPACE, lambda s: not s.open),
-    (Action.AWAIT_POLICIES, lambda s: not s.policies),
-    (Action.AWAIT_PAUSE, lambda s: not s.rested),
-    (Action.MINT, lambda s: True),  # noqa: ARG005 - the row that always fits
+    (TokenAction.STALL, lambda s: s.substrate and s.state in _STRANDED),
+    (TokenAction.NOTHING, lambda s: s.substrate),
+    (TokenAction.NOTHING, lambda s: s.state is BootstrapState.ISSUED and s.delivered),
+    (TokenAction.EXHAUSTED, lambda s: s.exhausted),
+    (TokenAction.AWAIT_NAMESPACE, lambda s: not s.open),
+    (TokenAction.AWAIT_POLICIES, lambda s: not s.policies),
+    (TokenAction.AWAIT_PAUSE, lambda s: not s.rested),
+    (TokenAction.MINT, lambda s: True),  # noqa: ARG005 - the row that always fits
 )
 
 
-def decide(situation: Situation) -> Action:
+def decide(situation: TokenLifeFacts) -> TokenAction:
     """Return what to do. Total: every situation has an action."""
     return next(action for action, fits in _TABLE if fits(situation))

@@ -1,15 +1,15 @@
 """External Secrets without its controller: its kind, and what its controller would do.
 
-Belongs here: a CRD with the fields of the real one that we use (External Secrets v0.19.2,
+A CRD with the fields of the real one that we use (External Secrets v0.19.2,
 `external-secrets.io/v1`), with its enums, limits and defaults, and the Secret that the
-controller makes. Not here: what must be held. Contract and end-to-end tests import it.
+controller makes. Contract and end-to-end tests import it.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from reconciler.domain.broker import external_secret
+from reconciler.domain.protection import external_secret
 
 Object = dict[str, Any]
 

@@ -1,7 +1,6 @@
 """Putting our kinds and policies into force, and reading what they refuse.
 
-Belongs here: what several tests of the policies do before they look. Not here: what must
-be refused.
+What several tests of the policies do before they look.
 """
 
 from __future__ import annotations

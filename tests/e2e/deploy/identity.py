@@ -1,7 +1,7 @@
 """Requests to an API server under another identity, to see what it is told.
 
-Belongs here: impersonation, with as many groups as wanted, and the plain answer. Not
-here: what is allowed to whom. The end-to-end tests import it.
+Impersonation, with as many groups as wanted, and the plain answer. The end-to-end tests
+import it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The manifests of kinds.md, word for word, and how to break one of them.
 
-Belongs here: valid examples of each kind that people or the function write. Not here:
-what is refused.
+Valid examples of each kind that people or the function write.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A namespace and what stands in it: stand-ins for a substrate and what is below it.
 
-Belongs here: kinds and objects that need no Crossplane. Not here: the policies, and what
-they must refuse.
+Kinds and objects that need no Crossplane.
 """
 
 from __future__ import annotations

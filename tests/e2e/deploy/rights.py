@@ -1,7 +1,7 @@
 """Who has which rights on an API server, asked and given.
 
-Belongs here: access reviews, and users with a role in one namespace. Not here: who must
-have what. The end-to-end tests of `deploy/` import it.
+Access reviews, and users with a role in one namespace. The end-to-end tests of `deploy/`
+import it.
 """
 
 from __future__ import annotations

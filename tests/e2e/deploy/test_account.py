@@ -1,7 +1,7 @@
 """What the policy on the reconciler's account lets pass and what not, on a real API server.
 
-Belongs here: each rule of `deploy/policies/account.yaml`, with everything that RBAC would
-stop allowed, so that the policy alone decides. Not here: ways to more rights (`test_escalation`).
+Each rule of `deploy/policies/account.yaml`, with everything that RBAC would stop allowed,
+so that the policy alone decides.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 
 from dev.controlplane import ControlPlane
 from function.contract import names
-from function.contract.catalog import SecretStoreRef, VaultPath
-from reconciler.domain.broker import external_secret
+from function.contract.catalog.published import SecretStoreRef, VaultPath
+from reconciler.domain.protection import external_secret
 from tests.e2e.deploy import external_secrets, holding
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, RECONCILER, Answer, Caller, wait_until
 from tests.e2e.deploy.place import (

@@ -1,8 +1,7 @@
 """What a thief of the reconciler's account tries, asked of a real API server with its own token.
 
-Belongs here: each path of "Role Based Access Control Good Practices", "Kubernetes RBAC -
-privilege escalation risks", of Kubernetes' documentation, and what the account's own rights
-suggest. Not here: what it writes for its work (`test_account`).
+Each path of "Role Based Access Control Good Practices", "Kubernetes RBAC - privilege
+escalation risks", of Kubernetes' documentation, and what the account's own rights suggest.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import pytest
 
 from dev.controlplane import ControlPlane
 from function.contract import names
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import open_client
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
 from tests.e2e.deploy.identity import MASTERS, RECONCILER, Caller, wait_until
 from tests.e2e.deploy.place import CONFIG_MAP, Object, Place, manifest
 from tests.e2e.deploy.rights import AGGREGATED_TIMEOUT_S, may

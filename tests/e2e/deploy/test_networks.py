@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from function.contract import names
-from function.contract.tenancy import DomainSpec
+from function.contract.catalog.tenancy import DomainSpec
 from tests.e2e.deploy.identity import Answer
 from tests.e2e.deploy.manifests import changed, example
 from tests.e2e.deploy.place import Place

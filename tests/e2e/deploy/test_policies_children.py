@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from function.contract import names
-from reconciler.adapters.kubernetes.composites import CLAIM_NAME, CLAIM_NAMESPACE
+from reconciler.adapters.kubernetes.objects.composites import CLAIM_NAME, CLAIM_NAMESPACE
 from tests.e2e.deploy.holding import (
     await_shown_refusal,
     make_record,

@@ -10,7 +10,7 @@ import pytest
 
 from dev.controlplane import ControlPlane
 from function.contract import names
-from reconciler.adapters.kubernetes import project_rights
+from reconciler.adapters.kubernetes.namespaces import project_rights
 from tests.e2e.deploy.identity import BREAK_GLASS, CROSSPLANE, RECONCILER, Caller, wait_until
 from tests.e2e.deploy.place import Place
 from tests.e2e.deploy.rights import AGGREGATED_TIMEOUT_S, RECORDS, bind, may

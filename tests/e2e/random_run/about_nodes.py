@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-from reconciler.domain.broker.events import EventType
+from reconciler.domain.events.lifecycle import EventType
 from tests.e2e.random_run.history import BREAK_GLASS, CloudFact, History, Request, Resource
 from tests.simulation.promises import Breach
 

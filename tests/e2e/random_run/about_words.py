@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from function.contract.conditions import Reason
-from reconciler.domain.broker.events import EventType
+from reconciler.domain.events.lifecycle import EventType
 from tests.e2e.random_run.history import RECONCILER, History, Resource
 from tests.simulation.promises import Breach
 

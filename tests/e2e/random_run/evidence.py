@@ -1,8 +1,7 @@
 """Gathers the evidence of a random run: Postgres, the demo cloud, the audit log, and what is left.
 
-Belongs here: making values of what others wrote down, of the run's own namespaces alone, because
-other tests live on the same stack. Not here: what it proves (`judge`), and what has to be seen
-while the run lasts (`witness`).
+Making values of what others wrote down, of the run's own namespaces alone, because other
+tests live on the same stack.
 """
 
 from __future__ import annotations

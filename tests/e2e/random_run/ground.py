@@ -1,8 +1,8 @@
 """Where a random run takes place: three Projects with blueprints of short patience, and twelve XRs.
 
-Belongs here: what is made before it begins, and what each XR is. Not here: what is done to it
-(`people`). Pools and every other ProvisionedResource have a machine made anew whose node does not
-come; two have a pipeline that is four seconds slower.
+What is made before it begins, and what each XR is. Pools and every other
+ProvisionedResource have a machine made anew whose node does not come; two have a pipeline
+that is four seconds slower.
 """
 
 from __future__ import annotations

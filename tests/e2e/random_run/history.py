@@ -1,7 +1,7 @@
 """What happened in a random run, as values: rows, the cloud's facts, requests, looks, what is left.
 
-Belongs here: the shape of the evidence, and questions that it answers by itself. Not here: reading
-it (`reading`, `witness`), and what it proves (`judge`). All moments are of this one host's clock.
+The shape of the evidence, and questions that it answers by itself. All moments are of this
+one host's clock.
 """
 
 from __future__ import annotations

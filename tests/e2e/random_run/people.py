@@ -1,7 +1,7 @@
 """Does the deeds of a random run, each as the one who would: Git, a person, break-glass, a thief.
 
-Belongs here: requests, and what each was answered. Not here: when they are made (`runner`), and
-what must come of them (`judge`). No answer is asserted away: a refusal is a deed's outcome.
+Requests, and what each was answered. No answer is asserted away: a refusal is a deed's
+outcome.
 """
 
 from __future__ import annotations

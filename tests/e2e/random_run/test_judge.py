@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from reconciler.domain.broker.events import EventType
+from reconciler.domain.events.lifecycle import EventType
 from tests.e2e.random_run.history import (
     BREAK_GLASS,
     RECONCILER,

@@ -1,8 +1,8 @@
 """Looks at a run while it lasts: objects as they are, and the document of each machine.
 
-Belongs here: what is gone when the run is over. Not here: what others record (`reading`). One
-thread that only reads; a look has the moments before and after it, because the judge may believe
-no more than that the object was so somewhere in between.
+What is gone when the run is over. One thread that only reads; a look has the moments before
+and after it, because the judge may believe no more than that the object was so somewhere in
+between.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from dev.cloud.document import parse
 from dev.stack import Stack
-from function.render.cloudinit import TOKEN_PATH
+from function.render.documents.cloudinit import TOKEN_PATH
 from tests.e2e.deploy.identity import Caller
 from tests.e2e.dropping import is_protected
 from tests.e2e.random_run.history import Boot, Interval, Look

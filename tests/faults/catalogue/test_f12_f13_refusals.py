@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from reconciler.adapters.kubernetes.client import KubernetesError
-from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.adapters.kubernetes.transport.client import KubernetesError
+from reconciler.domain.aggregate.errors import StaleAggregateError
 from tests.faults.cases import Plain, begun
 from tests.faults.ground import Ground
 from tests.faults.outcome import outcome

@@ -7,7 +7,7 @@ from typing import Final, LiteralString
 import pytest
 
 from function.contract import names
-from reconciler.domain.broker.invariants import GENERATION_MAX
+from reconciler.domain.aggregate.invariants import GENERATION_MAX
 from tests.faults.cases import Plain, begun
 from tests.faults.ground import Ground
 from tests.faults.outcome import outcome

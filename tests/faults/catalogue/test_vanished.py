@@ -13,9 +13,9 @@ from typing import Final, cast
 import pytest
 
 from function.contract import names
-from reconciler.app.driver import Driver
-from reconciler.app.local_view import LocalView
-from reconciler.app.project_tick import ProjectTick
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.controller.controller import Controller
+from reconciler.app.projects.project_reconciler import ProjectReconciler
 from tests.contract.cluster_worlds import RECORD
 from tests.e2e.deploy.place import held, manifest
 from tests.faults.cases import begun
@@ -92,12 +92,12 @@ async def start(life: Life) -> None:
     """Sweep as a fresh process does, in a cluster without a record and without a Project."""
     life.wire.begin()
     life.process = Process(life.ground, life.catalogue, life.wire)
-    driver = Driver(
-        view=LocalView(records=dict, projects=dict),
+    driver = Controller(
+        view=ClusterView(records=dict, projects=dict),
         repository=life.process.repository,
         tick=life.process.tick,
         teardown=life.process.teardown,
-        project_tick=cast("ProjectTick", None),
+        project_tick=cast("ProjectReconciler", None),
         cluster_id=samples.CLUSTER,
     )
     for _ in range(SWEEPS):

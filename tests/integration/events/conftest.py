@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.pool import open_pool
+from reconciler.adapters.postgres.connection.pool import open_pool
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.databases import migrated_database
 

@@ -13,11 +13,11 @@ import asyncpg
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
-from reconciler.adapters.events.meter import PrometheusRelayMeter
-from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
-from reconciler.app.relay import Relay, RelayPorts
+from reconciler.adapters.events.relay_meter import PrometheusRelayMeter
+from reconciler.adapters.postgres.outbox.relay_store import PostgresOutbox
+from reconciler.app.outbox.relay import Relay, RelayPorts
 from reconciler.domain.events.kinds import AggregateType, IdentityEventType
-from reconciler.ports.events import EventSink
+from reconciler.ports.store.outbox import EventSink
 
 DEADLINE_S = 60.0
 

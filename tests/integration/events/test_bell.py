@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres import bell as bells
-from reconciler.adapters.postgres.bell import Bell
+from reconciler.adapters.postgres.outbox import notify_channel as bells
+from reconciler.adapters.postgres.outbox.notify_channel import NotifyChannel
 from tests.integration.events.stage import until
 
 pytestmark = pytest.mark.integration
@@ -22,7 +22,7 @@ TERMINATE = (
 
 
 @asynccontextmanager
-async def _hung(bell: Bell) -> AsyncIterator[None]:
+async def _hung(bell: NotifyChannel) -> AsyncIterator[None]:
     task = asyncio.create_task(bell.run())
     try:
         yield
@@ -31,9 +31,9 @@ async def _hung(bell: Bell) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _bell(dsn: str) -> tuple[Bell, list[str | None]]:
+def _bell(dsn: str) -> tuple[NotifyChannel, list[str | None]]:
     heard: list[str | None] = []
-    bell = Bell(dsn)
+    bell = NotifyChannel(dsn)
     bell.listen("events", heard.append)
     return bell, heard
 

@@ -11,16 +11,16 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from reconciler.adapters.postgres import event_desk
-from reconciler.adapters.postgres.event_desk import opened
+from reconciler.adapters.postgres.outbox import event_desk
+from reconciler.adapters.postgres.outbox.event_desk import opened
 from reconciler.commands.events import events as command
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryOutcome
 from tests.fakes.events import RecordingSink
 from tests.integration.events.stage import CLEAR, append, relay
 
 pytestmark = pytest.mark.integration
 
-REFUSED = Delivery(outcome=Outcome.REFUSED, error="HTTP 422")
+REFUSED = Delivery(outcome=DeliveryOutcome.REFUSED, error="HTTP 422")
 DEADLINE_S = 60.0
 FOLLOWED_S = 20.0
 AUDIT = "SELECT actor, action, reason, event_id FROM plexsphere.event_audit ORDER BY sequence"

@@ -11,19 +11,19 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres import outbox_relay
-from reconciler.adapters.postgres.event_desk import opened
-from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.adapters.postgres.outbox import relay_store
+from reconciler.adapters.postgres.outbox.event_desk import opened
+from reconciler.adapters.postgres.outbox.relay_store import PostgresOutbox
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryOutcome
 from reconciler.domain.events.envelope import OutboxEvent
-from reconciler.ports.events import OutboxError
+from reconciler.ports.store.outbox import OutboxError
 from tests.contract.worlds import World
 from tests.fakes.events import RecordingSink
 from tests.integration.events.stage import CLEAR, DEADLINE_S, append, relay
 
 pytestmark = pytest.mark.integration
 
-REFUSED = Delivery(outcome=Outcome.REFUSED, error="HTTP 422")
+REFUSED = Delivery(outcome=DeliveryOutcome.REFUSED, error="HTTP 422")
 PAST = """
 UPDATE plexsphere.bootstrap_tokens
 SET issued_at = issued_at - $2::interval, expires_at = expires_at - $2::interval
@@ -115,7 +115,7 @@ async def test_an_expired_token_that_somebody_holds_keeps_no_other_from_being_to
             "SELECT FROM plexsphere.bootstrap_tokens WHERE id = $1 FOR UPDATE", held.id
         )
 
-        told = await asyncio.wait_for(outbox.tell_expired(), outbox_relay.STATEMENT_TIMEOUT_S / 2)
+        told = await asyncio.wait_for(outbox.tell_expired(), relay_store.STATEMENT_TIMEOUT_S / 2)
         rows = await pool.fetch(
             "SELECT id FROM plexsphere.bootstrap_tokens WHERE expiry_told IS NOT NULL"
         )
@@ -145,7 +145,7 @@ async def test_a_connection_that_failed_is_used_no_more(
     monkeypatch: pytest.MonkeyPatch,
     call: Callable[[PostgresOutbox], Awaitable[None]],
 ) -> None:
-    monkeypatch.setattr(outbox_relay, "STATEMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(relay_store, "STATEMENT_TIMEOUT_S", 0.5)
     outbox = PostgresOutbox(dsn)
     await _backlog(outbox)
     assert await pool.fetchval(SESSIONS) == 1

@@ -14,11 +14,12 @@ import jsonschema
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.adapters.postgres import migrate
-from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
-from reconciler.adapters.postgres.outbox_relay import PostgresOutbox
-from reconciler.domain.broker import events, ids
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.adapters.postgres.connection import migrate
+from reconciler.adapters.postgres.outbox.relay_store import PostgresOutbox
+from reconciler.adapters.postgres.registration.operator_store import PostgresOperatorStore
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.events import lifecycle
 from reconciler.domain.events.catalogue import CATALOGUE
 from tests.contract.worlds import HOUR, World
 from tests.unit.reconciler import samples
@@ -62,7 +63,7 @@ async def _tell_expired(dsn: str) -> int:
 
 
 async def _enter(world: World, resource: ProvisionedResource, phase: Phase) -> ProvisionedResource:
-    event = events.on_phase(resource, phase, failure="quota")
+    event = lifecycle.on_phase(resource, phase, failure="quota")
     return await world.repository.update(replace(resource, phase=phase), event=event)
 
 

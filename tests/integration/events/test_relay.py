@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres import outbox_relay, outbox_rows
-from reconciler.domain.events.delivery import DELIVERED, Delivery, Outcome
+from reconciler.adapters.postgres.outbox import relay_store, rows
+from reconciler.domain.events.delivery import DELIVERED, Delivery, DeliveryOutcome
 from reconciler.domain.events.envelope import OutboxEvent
-from reconciler.ports.events import OutboxError
+from reconciler.ports.store.outbox import OutboxError
 from tests.fakes.events import RecordingSink
 from tests.integration.events.stage import (
     CLEAR,
@@ -31,8 +31,8 @@ from tests.integration.events.stage import (
 
 pytestmark = pytest.mark.integration
 
-FAILED = Delivery(outcome=Outcome.FAILED, error="HTTP 503")
-REFUSED = Delivery(outcome=Outcome.REFUSED, error="HTTP 422")
+FAILED = Delivery(outcome=DeliveryOutcome.FAILED, error="HTTP 503")
+REFUSED = Delivery(outcome=DeliveryOutcome.REFUSED, error="HTTP 422")
 RELAYS = 4
 CRASHES = 12
 
@@ -323,14 +323,14 @@ async def test_a_connection_lost_in_a_batch_frees_what_it_held(
 
 async def test_a_long_outbox_is_read_by_its_indexes(dsn: str, pool: asyncpg.Pool) -> None:
     """What was published is not read again, however much it is."""
-    connection = await outbox_relay.connect(dsn, name="test")
+    connection = await relay_store.connect(dsn, name="test")
     try:
         statements: tuple[tuple[str, list[Any]], ...] = (
-            (outbox_rows.HEADS, [10]),
-            (outbox_rows.FRESH_HEADS, [10]),
-            (outbox_rows.RETRIED_HEADS, [10]),
-            (outbox_rows.FOLLOWING, [[uuid4()], [1], 8]),
-            (outbox_relay.BACKLOG, []),
+            (rows.HEADS, [10]),
+            (rows.FRESH_HEADS, [10]),
+            (rows.RETRIED_HEADS, [10]),
+            (rows.FOLLOWING, [[uuid4()], [1], 8]),
+            (relay_store.BACKLOG, []),
         )
         for statement, values in statements:
             plan = await connection.fetch(f"EXPLAIN {statement}", *values)

@@ -7,9 +7,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres import bell as bells
-from reconciler.adapters.postgres import outbox_relay
-from reconciler.wiring.relaying import EVENTS
+from reconciler.adapters.postgres.outbox import notify_channel as bells
+from reconciler.adapters.postgres.outbox import relay_store
+from reconciler.wiring.relay import EVENTS
 from tests.fakes.events import RecordingSink
 from tests.integration.events.silence import way_to
 from tests.integration.events.stage import CLEAR, append, at_work, until
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bells, "PROOF_S", 0.3)
     monkeypatch.setattr(bells, "RETRY_S", 0.05)
-    monkeypatch.setattr(outbox_relay, "STATEMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(relay_store, "STATEMENT_TIMEOUT_S", 0.5)
 
 
 async def test_a_listener_whose_connection_says_nothing_looks_at_everything_and_hears_again(

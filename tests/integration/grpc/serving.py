@@ -1,7 +1,6 @@
 """The function as a process of its own, and channels to it.
 
-Belongs here: starting it and calling it, for the gRPC and the render tests. Not here:
-fixtures and assertions.
+Starting it and calling it, for the gRPC and the render tests.
 """
 
 from __future__ import annotations

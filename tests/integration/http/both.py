@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from reconciler.adapters.http.listener import listening
-from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.node.node_app import node_app
 from tests.contract.worlds import memory_world, postgres_world
 from tests.fakes.budget import unlimited
 from tests.integration.http.conftest import LOOPBACK, Answer, Nodes, bearer, wire

@@ -14,10 +14,10 @@ import asyncpg
 import pytest
 
 from reconciler.adapters.http.listener import Address, listening
-from reconciler.adapters.http.node_app import node_app
-from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import IssuedToken
+from reconciler.adapters.http.node.node_app import node_app
+from reconciler.adapters.postgres.registration.operator_store import PostgresOperatorStore
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.budget import unlimited
 from tests.fakes.databases import migrated_database

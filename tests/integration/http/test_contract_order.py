@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from uuid_utils.compat import uuid7
 
-from reconciler.adapters.http import node_operations
-from reconciler.adapters.http.node_operations import Operation
+from reconciler.adapters.http.node import node_operations
+from reconciler.adapters.http.node.node_operations import Operation
 from tests.contract.worlds import unknown_token
 from tests.integration.http.both import both
 from tests.integration.http.conftest import Answer, Nodes, bearer, heartbeat, wire

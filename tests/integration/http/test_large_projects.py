@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 
 from dev.agent import plexd
-from reconciler.adapters.http.node_wire import StateReply
-from reconciler.domain.broker import ids
-from reconciler.ports.identity import NodeState
+from reconciler.adapters.http.node.node_wire import StateReply
+from reconciler.domain.aggregate import ids
+from reconciler.ports.registration import NodeState
 from tests.integration.http.both import pull
 from tests.integration.http.conftest import Answer, Nodes, wire
 

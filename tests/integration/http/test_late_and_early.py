@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import IssuedToken
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.integration.http.conftest import Answer, Nodes, wire
 from tests.integration.http.test_register import assert_problem
 from tests.simulation.evidence import made

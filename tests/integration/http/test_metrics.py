@@ -8,15 +8,15 @@ from kubernetes.aio.client import ApiClient, Configuration
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.adapters.http import operator_app
 from reconciler.adapters.http.listener import listening
-from reconciler.adapters.http.operator_api import OperatorAPI
-from reconciler.adapters.http.operator_auth import Gate
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import KubernetesClient
-from reconciler.adapters.metrics.driving import DriverCollector, registry
-from reconciler.app.driver import Driver
-from reconciler.domain.broker.steadiness import Cause
+from reconciler.adapters.http.operators import operator_app
+from reconciler.adapters.http.operators.operator_api import OperatorAPI
+from reconciler.adapters.http.operators.operator_auth import Gate
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.adapters.metrics.controller import ControllerCollector, registry
+from reconciler.app.controller.controller import Controller
+from reconciler.domain.guard.circuit_breaker import BreakerCause
 from tests.fakes.reviewer import InMemoryReviewer
 from tests.integration.http.conftest import LOOPBACK, unasked_store
 from tests.unit.reconciler.app.crowd import Crowd
@@ -26,13 +26,15 @@ pytestmark = pytest.mark.integration
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-async def _asked(driver: Driver | None) -> Samples:
+async def _asked(driver: Controller | None) -> Samples:
     """Ask a listener for what it shows, as Prometheus does."""
     client = KubernetesClient(ApiClient(Configuration(host="http://127.0.0.1:1")))
     cache = ObjectCache(client, "/apis/x/v1/things", on_change=lambda _key: None)
     metrics = registry()
     metrics.register(
-        DriverCollector(lambda: driver.state if driver else None, {"provisioningrecords": cache})
+        ControllerCollector(
+            lambda: driver.state if driver else None, {"provisioningrecords": cache}
+        )
     )
     api = OperatorAPI(Gate(InMemoryReviewer()), unasked_store())
     app = operator_app.operator_app({}, api, metrics=lambda: generate_latest(metrics))
@@ -78,8 +80,12 @@ async def test_every_cause_of_a_freeze_is_shown_and_the_right_one_is_set() -> No
 
     shown = await _asked(crowd.driver)
 
-    frozen = {cause: shown["plexsphere_frozen", (("cause", cause.value),)] for cause in Cause}
-    assert frozen == {cause: float(cause is Cause.RECORDS_VANISHED) for cause in Cause}
+    frozen = {
+        cause: shown["plexsphere_frozen", (("cause", cause.value),)] for cause in BreakerCause
+    }
+    assert frozen == {
+        cause: float(cause is BreakerCause.RECORDS_VANISHED) for cause in BreakerCause
+    }
     assert shown["plexsphere_records_vanished", ()] == 60
 
 
@@ -102,5 +108,5 @@ async def test_no_label_holds_a_name_or_an_id() -> None:
 
     ours = [dict(labels) for name, labels in shown if name.startswith("plexsphere_")]
     values = {value for labels in ours for value in labels.values()}
-    known = {"record", "credential", "namespace", "provisioningrecords", "done", *Cause}
+    known = {"record", "credential", "namespace", "provisioningrecords", "done", *BreakerCause}
     assert values <= known

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from reconciler.adapters.http.listener import listening
-from reconciler.adapters.http.operator_api import OperatorAPI
-from reconciler.adapters.http.operator_app import operator_app
-from reconciler.adapters.http.operator_auth import Gate
+from reconciler.adapters.http.operators.operator_api import OperatorAPI
+from reconciler.adapters.http.operators.operator_app import operator_app
+from reconciler.adapters.http.operators.operator_auth import Gate
 from tests.fakes.reviewer import InMemoryReviewer
 from tests.integration.http.both import fakes as nodes
 from tests.integration.http.conftest import LOOPBACK, Nodes, unasked_store

@@ -21,12 +21,12 @@ from dev.pki import Authority
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http import middleware
 from reconciler.adapters.http.listener import Address, ListenerError, TLSFiles, listening
-from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.node.node_app import node_app
 from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.app.enrolment import Enrolment, EnrolmentPorts
-from reconciler.domain.broker import ids
-from reconciler.ports.identity import NodeCredential, StoreUnavailableError
+from reconciler.app.registration.registration import RegistrationPorts, RegistrationService
+from reconciler.domain.aggregate import ids
+from reconciler.ports.registration import NodeCredential, StoreUnavailableError
 from tests.contract.worlds import memory_world, unknown_token
 from tests.fakes.budget import unlimited
 from tests.fakes.enrolment import InMemoryEnrolmentStore
@@ -226,7 +226,7 @@ class TestLimits:
 
     async def test_a_project_that_asks_too_often_is_429_and_alone(self) -> None:
         world = await memory_world()
-        ports = EnrolmentPorts(
+        ports = RegistrationPorts(
             store=world.enrolment_store,
             secrets=SystemSecretSource(env="prod"),
             ids=UUIDv7Source(),
@@ -234,7 +234,7 @@ class TestLimits:
             project_budget=TokenBuckets(per_second=2, monotonic=lambda: 0.0),
         )
         app = node_app(
-            Enrolment(ports, on_registered=world.registered.append),
+            RegistrationService(ports, on_registered=world.registered.append),
             address_budget=unlimited(),
             bearer_budget=unlimited(),
         )

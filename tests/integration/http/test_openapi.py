@@ -19,16 +19,16 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator, FormatChecker
 
 from reconciler.adapters.http.listener import listening
-from reconciler.adapters.http.node_app import node_app
-from reconciler.adapters.http.node_operations import BEARER, OPERATIONS, Operation
-from reconciler.adapters.http.openapi import document
+from reconciler.adapters.http.node.node_app import node_app
+from reconciler.adapters.http.node.node_operations import BEARER, OPERATIONS, Operation
+from reconciler.adapters.http.node.openapi import document
 from reconciler.commands.openapi import openapi, text
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
 from reconciler.domain.identity.peers import Peer, Peers
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.identity import MeshView, NodeState, Registered
+from reconciler.ports.registration import MeshView, NodeState, Registered
 from tests.integration.http.conftest import LOOPBACK, heartbeat
 
 pytestmark = pytest.mark.integration

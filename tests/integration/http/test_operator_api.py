@@ -20,19 +20,19 @@ from yarl import URL
 
 from function.contract.strategy import Phase
 from reconciler.adapters.http.listener import listening
-from reconciler.adapters.http.operator_api import OperatorAPI
-from reconciler.adapters.http.operator_app import operator_app
-from reconciler.adapters.http.operator_auth import REQUESTS_PER_S, Gate
+from reconciler.adapters.http.operators.operator_api import OperatorAPI
+from reconciler.adapters.http.operators.operator_app import operator_app
+from reconciler.adapters.http.operators.operator_auth import REQUESTS_PER_S, Gate
 from reconciler.adapters.http.rate_limit import TokenBuckets
-from reconciler.adapters.postgres.operator_store import PostgresOperatorStore
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.domain.broker import ids
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.adapters.postgres.registration.operator_store import PostgresOperatorStore
+from reconciler.domain.aggregate import ids
 from reconciler.domain.events.catalogue import CATALOGUE
 from reconciler.domain.identity import token as token_text
 from reconciler.domain.identity.denial import Denial
 from reconciler.main import cli
-from reconciler.ports.identity import Budget, Registered
-from reconciler.ports.operator import OperatorStore
+from reconciler.ports.operators import OperatorStore
+from reconciler.ports.registration import Budget, Registered
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.reviewer import InMemoryReviewer
 from tests.integration.http.conftest import LOOPBACK, Answer, unasked_store

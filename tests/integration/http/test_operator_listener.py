@@ -7,11 +7,11 @@ import asyncio
 import aiohttp
 import pytest
 
-from reconciler.adapters.http import operator_app
 from reconciler.adapters.http.listener import listening
-from reconciler.adapters.http.operator_api import OperatorAPI
-from reconciler.adapters.http.operator_app import Probe
-from reconciler.adapters.http.operator_auth import Gate
+from reconciler.adapters.http.operators import operator_app
+from reconciler.adapters.http.operators.operator_api import OperatorAPI
+from reconciler.adapters.http.operators.operator_app import Probe
+from reconciler.adapters.http.operators.operator_auth import Gate
 from tests.fakes.reviewer import InMemoryReviewer
 from tests.integration.http.conftest import LOOPBACK, unasked_store
 

@@ -16,8 +16,8 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.broker import IssuedToken
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World, unknown_token
 from tests.integration.http.conftest import Answer, Nodes, bearer, wire
 from tests.unit.reconciler import samples

@@ -25,9 +25,9 @@ from aiohttp import web
 from dev.pki import Authority
 from reconciler.adapters.http import connections, listener
 from reconciler.adapters.http.listener import TLSFiles, listening
-from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.node.node_app import node_app
 from reconciler.adapters.process_limits import make_room_for_files
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from tests.contract.worlds import World, memory_world
 from tests.fakes.budget import unlimited
 from tests.integration.http.conftest import LOOPBACK

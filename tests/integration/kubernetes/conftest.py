@@ -12,9 +12,9 @@ import pytest
 from kubernetes.aio.client import ApiClient, Configuration
 
 from dev.controlplane import ControlPlane
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import KubernetesClient
-from reconciler.adapters.kubernetes.packed import Key
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
+from reconciler.adapters.kubernetes.cache.packed import Key
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
 from tests.contract.cluster_worlds import RealWorld, real_world, shared_control_plane
 from tests.integration.kubernetes.stand_in import PATH, StandIn
 

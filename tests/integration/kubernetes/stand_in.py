@@ -1,7 +1,6 @@
 """A small stand-in of an API server, of one kind, that breaks when it is told to.
 
-Belongs here: lists by pages, watch streams with their history, and faults. Not here: what
-a client must make of them.
+Lists by pages, watch streams with their history, and faults.
 """
 
 from __future__ import annotations

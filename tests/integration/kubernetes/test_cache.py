@@ -12,14 +12,14 @@ import pytest
 from dev.controlplane import ControlPlane
 from dev.process import free_port
 from function.contract import names
-from reconciler.adapters.kubernetes import cache
-from reconciler.adapters.kubernetes.client import (
+from reconciler.adapters.kubernetes.cache import object_cache
+from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.transport.client import (
     REQUEST_TIMEOUT_S,
     WATCH_SILENCE_S,
     KubernetesClient,
 )
-from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.domain.broker import steadiness
+from reconciler.domain.guard import circuit_breaker
 from tests.contract.cluster_worlds import RealWorld, reconciler_kubeconfig
 from tests.integration.kubernetes.conftest import Followed, client_of, following, until
 from tests.integration.kubernetes.stand_in import Fault, StandIn
@@ -39,7 +39,7 @@ FIRST_S = 0.05
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "BACKOFF_FIRST_S", FIRST_S)
+    monkeypatch.setattr(object_cache, "BACKOFF_FIRST_S", FIRST_S)
 
 
 async def test_a_list_of_several_pages_is_one_list(server: StandIn, followed: Followed) -> None:
@@ -220,7 +220,7 @@ async def test_a_version_that_leads_nowhere_is_doubted(
     server: StandIn, client: KubernetesClient
 ) -> None:
     server.watch_faults = itertools.chain(
-        itertools.repeat(500, cache.WATCHES_MAX), itertools.repeat(None)
+        itertools.repeat(500, object_cache.WATCHES_MAX), itertools.repeat(None)
     )
 
     async with following(client):
@@ -232,8 +232,8 @@ async def test_a_version_that_leads_nowhere_is_doubted(
 async def test_an_outage_of_hours_is_survived(
     server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "BACKOFF_MAX_S", 0.0)
-    logging.getLogger(cache.__name__).setLevel(logging.ERROR)
+    monkeypatch.setattr(object_cache, "BACKOFF_MAX_S", 0.0)
+    logging.getLogger(object_cache.__name__).setLevel(logging.ERROR)
     failures = 1030
     server.page_faults = itertools.chain(itertools.repeat(503, failures), itertools.repeat(None))
     thing = server.put("a")
@@ -241,7 +241,7 @@ async def test_an_outage_of_hours_is_survived(
     async with following(client) as followed:
         await followed.settled(**_versions({"a": thing}))
 
-    logging.getLogger(cache.__name__).setLevel(logging.NOTSET)
+    logging.getLogger(object_cache.__name__).setLevel(logging.NOTSET)
     assert len(server.lists) == failures + 1
 
 
@@ -266,7 +266,7 @@ async def test_a_server_that_comes_late_and_comes_again_is_followed(server: Stan
 async def test_a_silent_stream_is_given_up_for_a_list(
     server: StandIn, monkeypatch: pytest.MonkeyPatch, client: KubernetesClient
 ) -> None:
-    monkeypatch.setattr("reconciler.adapters.kubernetes.client.WATCH_SILENCE_S", 0.1)
+    monkeypatch.setattr("reconciler.adapters.kubernetes.transport.client.WATCH_SILENCE_S", 0.1)
     server.put("a")
 
     async with following(client):
@@ -290,7 +290,7 @@ async def test_a_cache_that_somebody_found_wrong_is_listed_anew_but_not_at_once(
         await followed.settled(**_versions({"a": first, "c": told}))
         assert len(server.lists) == 1
 
-        monkeypatch.setattr(cache, "ANEW_MIN_S", 0.0)
+        monkeypatch.setattr(object_cache, "ANEW_MIN_S", 0.0)
         followed.cache.list_anew()
         asyncio.get_running_loop().call_soon(followed.cache.list_anew)
         await followed.settled(**_versions({"a": first, "b": untold, "c": told}))
@@ -303,7 +303,7 @@ async def test_a_cache_that_somebody_found_wrong_is_listed_anew_but_not_at_once(
 async def test_a_doubt_while_no_stream_is_open_is_not_forgotten(
     server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "ANEW_MIN_S", 0.0)
+    monkeypatch.setattr(object_cache, "ANEW_MIN_S", 0.0)
     first = server.put("a")
     async with following(client) as followed:
         await until(lambda: server.streams)
@@ -319,7 +319,7 @@ async def test_a_doubt_while_no_stream_is_open_is_not_forgotten(
 async def test_a_list_that_is_too_soon_comes_once_it_is_not(
     server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "ANEW_MIN_S", 0.5)
+    monkeypatch.setattr(object_cache, "ANEW_MIN_S", 0.5)
     first = server.put("a")
     async with following(client) as followed:
         await until(lambda: server.streams)
@@ -330,15 +330,15 @@ async def test_a_list_that_is_too_soon_comes_once_it_is_not(
 
 
 def test_a_silent_stream_is_given_up_before_the_cache_counts_as_stale() -> None:
-    heard_again_s = WATCH_SILENCE_S + 2.0 * cache.BACKOFF_FIRST_S + REQUEST_TIMEOUT_S
+    heard_again_s = WATCH_SILENCE_S + 2.0 * object_cache.BACKOFF_FIRST_S + REQUEST_TIMEOUT_S
 
-    assert heard_again_s < steadiness.SILENCE_S
+    assert heard_again_s < circuit_breaker.SILENCE_S
 
 
 async def test_more_objects_than_are_allowed_are_not_taken_for_all(
     server: StandIn, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "PAGES_MAX", 2)
+    monkeypatch.setattr(object_cache, "PAGES_MAX", 2)
     server.page = 1
     for name in "abc":
         server.put(name)
@@ -366,7 +366,7 @@ async def test_the_view_outlives_a_new_list(server: StandIn, client: KubernetesC
 async def test_a_real_server_is_followed(
     control_plane: ControlPlane, real: RealWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "PAGE", 2)
+    monkeypatch.setattr(object_cache, "PAGE", 2)
     before = [real.new_record() for _ in range(5)]
     path = f"/apis/{names.API_VERSION}/namespaces/{real.namespace}/provisioningrecords"
     client = await open_client(reconciler_kubeconfig(control_plane))

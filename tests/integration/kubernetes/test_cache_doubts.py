@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from reconciler.adapters.kubernetes import cache
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import KubernetesClient
-from reconciler.domain.broker.steadiness import Cause
+from reconciler.adapters.kubernetes.cache import object_cache
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.domain.guard.circuit_breaker import BreakerCause
 from tests.integration.kubernetes.conftest import until
 from tests.integration.kubernetes.stand_in import NAMESPACE, PATH, StandIn
 
@@ -20,12 +20,14 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "BACKOFF_FIRST_S", 0.05)
+    monkeypatch.setattr(object_cache, "BACKOFF_FIRST_S", 0.05)
 
 
 @asynccontextmanager
-async def _doubting(client: KubernetesClient) -> AsyncIterator[tuple[ObjectCache, list[Cause]]]:
-    doubts: list[Cause] = []
+async def _doubting(
+    client: KubernetesClient,
+) -> AsyncIterator[tuple[ObjectCache, list[BreakerCause]]]:
+    doubts: list[BreakerCause] = []
     held = ObjectCache(client, PATH, on_change=lambda _key: None, on_doubt=doubts.append)
     task = asyncio.create_task(held.run())
     try:
@@ -50,7 +52,7 @@ async def test_a_server_that_was_restored_from_a_backup_is_doubted(
         server.restore(backup, bump=bump)
         await until(lambda: len(held.items()) == 1)
 
-    assert doubts == [Cause.WENT_BACK]
+    assert doubts == [BreakerCause.WENT_BACK]
 
 
 async def test_a_list_that_lacks_many_is_doubted(server: StandIn, client: KubernetesClient) -> None:
@@ -60,7 +62,7 @@ async def test_a_list_that_lacks_many_is_doubted(server: StandIn, client: Kubern
         _miss(server, [f"n{number}" for number in range(10)])
         await until(lambda: len(held.items()) == 30)
 
-    assert doubts == [Cause.LIST_SHRANK]
+    assert doubts == [BreakerCause.LIST_SHRANK]
 
 
 async def test_a_list_that_lacks_a_few_is_not(server: StandIn, client: KubernetesClient) -> None:
@@ -99,7 +101,7 @@ async def test_an_object_whose_generation_goes_back_is_doubted(
             lambda: (held.get((NAMESPACE, "a")) or {})["metadata"].get("generation") is None
         )
 
-    assert doubts == [Cause.WENT_BACK]
+    assert doubts == [BreakerCause.WENT_BACK]
 
 
 async def test_it_is_silent_since_it_last_heard_anything(

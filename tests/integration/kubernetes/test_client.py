@@ -17,13 +17,13 @@ from kubernetes.aio.config import ConfigException
 
 from dev import kubeconfig
 from dev.process import free_port
-from reconciler.adapters.kubernetes.client import (
+from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.transport.client import (
     WATCH_LINE_MAX_BYTES,
     KubernetesClient,
     KubernetesError,
     UnreachableError,
 )
-from reconciler.adapters.kubernetes.cluster import open_client
 from tests.integration.kubernetes.conftest import client_of, until
 from tests.integration.kubernetes.stand_in import PATH, StandIn
 
@@ -100,7 +100,7 @@ async def test_a_good_answer_that_is_no_object_is_unreadable(text: str) -> None:
 
 
 async def test_an_answer_that_does_not_come_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.adapters.kubernetes.client.REQUEST_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("reconciler.adapters.kubernetes.transport.client.REQUEST_TIMEOUT_S", 0.1)
     never = asyncio.Event()
 
     async def answer(_: web.Request) -> web.Response:
@@ -114,7 +114,7 @@ async def test_an_answer_that_does_not_come_is_a_timeout(monkeypatch: pytest.Mon
 
 
 async def test_an_answer_that_stops_half_way_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.adapters.kubernetes.client.REQUEST_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("reconciler.adapters.kubernetes.transport.client.REQUEST_TIMEOUT_S", 0.1)
     never = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:

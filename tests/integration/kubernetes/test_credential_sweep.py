@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from function.contract import names
-from function.contract.catalog import SecretStoreRef, VaultPath
+from function.contract.catalog.published import SecretStoreRef, VaultPath
 from function.contract.strategy import Phase
-from reconciler.app.credential_hold import CredentialHold
-from reconciler.domain.broker import shared_hold
+from reconciler.app.protection.credential_hold import CredentialHold
+from reconciler.domain.protection import shared_hold
 from tests.contract.cluster_worlds import RealWorld, provider_config
 from tests.contract.worlds import World, postgres_world
 from tests.e2e.deploy import external_secrets

@@ -17,7 +17,7 @@ import yaml
 from dev import schemas
 from dev.controlplane import ControlPlane
 from function.contract.secrets import TokenPlaintext
-from function.render.daemonset import DaemonSetBundle, Profile, TokenDelivery, document
+from function.render.documents.daemonset import DaemonSetBundle, Profile, TokenDelivery, document
 from tests.e2e.deploy.identity import Answer, Caller, wait_until
 
 pytestmark = pytest.mark.integration

@@ -9,8 +9,8 @@ import pytest
 
 from dev.controlplane import ControlPlane
 from function.contract import names
-from reconciler.adapters.kubernetes.client import KubernetesError
 from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.transport.client import KubernetesError
 from tests.contract.cluster_worlds import RECORD, VM, RealWorld, reference, token
 from tests.e2e.deploy.identity import wait_until
 

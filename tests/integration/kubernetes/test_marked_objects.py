@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from function.contract import names
-from reconciler.adapters.kubernetes import marked_objects
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.kubernetes.marked_objects import KubernetesMarkedObjects
+from reconciler.adapters.kubernetes.objects import marked_objects
+from reconciler.adapters.kubernetes.objects.marked_objects import KubernetesMarkedObjects
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
 from tests.contract.cluster_worlds import (
     VM,
     RealWorld,

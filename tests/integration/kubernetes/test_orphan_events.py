@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from reconciler.adapters.kubernetes.client import Object
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.kubernetes.effects import anybody
-from reconciler.adapters.kubernetes.orphan_events import KubernetesOrphanTeller
-from reconciler.domain.broker.orphans import Marked
+from reconciler.adapters.kubernetes.objects.orphan_events import KubernetesOrphanReporter
+from reconciler.adapters.kubernetes.objects.writes import anybody
+from reconciler.adapters.kubernetes.transport.client import Object
+from reconciler.domain.teardown.orphans import MarkedObject
 from tests.contract.cluster_worlds import (
     VM,
     RealWorld,
@@ -34,10 +34,10 @@ async def world(
 @pytest.fixture
 async def teller(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[KubernetesOrphanTeller]:
+) -> AsyncIterator[KubernetesOrphanReporter]:
     plane = shared_control_plane(request.config, tmp_path_factory)
     client = await open_client(reconciler_kubeconfig(plane))
-    yield KubernetesOrphanTeller(client, anybody)
+    yield KubernetesOrphanReporter(client, anybody)
     await client.close()
 
 
@@ -47,11 +47,11 @@ def _events(world: RealWorld) -> list[Object]:
 
 
 async def test_it_is_on_the_object_and_a_second_one_writes_nothing(
-    world: RealWorld, teller: KubernetesOrphanTeller
+    world: RealWorld, teller: KubernetesOrphanReporter
 ) -> None:
     vm = reference()
     uid = world.compose(vm)
-    orphan = Marked(
+    orphan = MarkedObject(
         api_version=f"{VM[0]}/v1alpha1",
         kind=VM[1],
         namespace=world.namespace,

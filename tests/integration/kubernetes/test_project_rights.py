@@ -1,7 +1,6 @@
 """The reconciler's rights in a Project's namespace, on a real API server with its controllers.
 
-Belongs here: when its RoleBinding is there, held and effective. Not here: what it gives
-(`tests/e2e/deploy/test_rbac.py`), and what else may be bound (`test_escalation.py` there).
+When its RoleBinding is there, held and effective.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from uuid import uuid4
 import pytest
 
 from function.contract import names
-from reconciler.adapters.kubernetes import project_rights
-from reconciler.domain.broker.errors import NamespaceNotReadyError
-from reconciler.ports.cluster import NotAllowedError
+from reconciler.adapters.kubernetes.namespaces import project_rights
+from reconciler.domain.aggregate.errors import NamespaceNotReadyError
+from reconciler.ports.cluster.management_cluster import NotAllowedError
 from tests.contract.cluster_worlds import (
     FOREIGN_FINALIZER,
     SAMPLE_SECRET,

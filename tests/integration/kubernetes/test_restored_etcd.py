@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from dev.controlplane import ControlPlane
 from function.contract.conditions import Reason
-from reconciler.domain.broker.steadiness import Cause
+from reconciler.domain.guard.circuit_breaker import BreakerCause
 from reconciler.main import cli
 from tests.contract.cluster_worlds import furnish
 from tests.e2e.deploy.identity import MASTERS, Caller
@@ -142,7 +142,7 @@ async def test_fault_24_a_cluster_that_is_restored_from_an_old_backup_loses_no_n
         async with aiohttp.ClientSession(ground.broker.node_url) as session:
             reports = [await Agents(session).reports(life.reply) for life in (steady, late)]
 
-    assert Cause.WENT_BACK in causes
+    assert BreakerCause.WENT_BACK in causes
     kept = [("steady", True, 1), ("ended", False, 1), ("late", True, 1)]
     assert _told(before) == sorted([*kept, ("lost", True, 1)])
     assert _told(frozen) == sorted([*kept, ("lost", True, 1), ("ended", False, 0)])

@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from reconciler.adapters.kubernetes import reviews
-from reconciler.adapters.kubernetes.reviews import KubernetesReviewer
-from reconciler.ports.operator import ReviewUnavailableError, Verdict
+from reconciler.adapters.kubernetes.access import reviews
+from reconciler.adapters.kubernetes.access.reviews import KubernetesReviewer
+from reconciler.ports.operators import ReviewUnavailableError, ReviewVerdict
 from tests.integration.kubernetes.conftest import client_of, until
 
 pytestmark = pytest.mark.integration
@@ -102,14 +102,14 @@ async def reviewer(server: APIServer, clock: list[float]) -> AsyncIterator[Kuber
 
 async def _verdict(
     reviewer: KubernetesReviewer, token: SecretStr = TOKEN, verb: str = "get", path: str = PATH
-) -> Verdict:
+) -> ReviewVerdict:
     return (await reviewer.review(token, verb=verb, path=path)).verdict
 
 
 async def test_the_whole_user_is_asked_about(
     reviewer: KubernetesReviewer, server: APIServer
 ) -> None:
-    assert await _verdict(reviewer) is Verdict.ALLOWED
+    assert await _verdict(reviewer) is ReviewVerdict.ALLOWED
 
     token, access = server.specs
     assert token == {"token": TOKEN.get_secret_value()}
@@ -129,13 +129,13 @@ async def test_a_verdict_is_remembered_for_seconds_and_for_its_question_alone(
     clock[0] = reviews.REMEMBERED_S - 0.1
     server.access_status = {"allowed": False}
 
-    assert await _verdict(reviewer) is Verdict.ALLOWED
+    assert await _verdict(reviewer) is ReviewVerdict.ALLOWED
     assert len(server.specs) == 2
-    assert await _verdict(reviewer, verb="delete") is Verdict.FORBIDDEN
-    assert await _verdict(reviewer, path=f"{PATH}/y") is Verdict.FORBIDDEN
-    assert await _verdict(reviewer, SecretStr("other")) is Verdict.FORBIDDEN
+    assert await _verdict(reviewer, verb="delete") is ReviewVerdict.FORBIDDEN
+    assert await _verdict(reviewer, path=f"{PATH}/y") is ReviewVerdict.FORBIDDEN
+    assert await _verdict(reviewer, SecretStr("other")) is ReviewVerdict.FORBIDDEN
     clock[0] = reviews.REMEMBERED_S
-    assert await _verdict(reviewer) is Verdict.FORBIDDEN
+    assert await _verdict(reviewer) is ReviewVerdict.FORBIDDEN
 
 
 async def test_what_is_remembered_is_bounded_and_holds_no_token(
@@ -166,7 +166,7 @@ async def test_whom_the_api_server_does_not_name_is_nobody(
 ) -> None:
     server.token_status = status
 
-    assert await _verdict(reviewer) is Verdict.UNAUTHENTICATED
+    assert await _verdict(reviewer) is ReviewVerdict.UNAUTHENTICATED
     assert len(server.specs) == 1
 
 
@@ -186,7 +186,7 @@ async def test_what_is_not_plainly_allowed_is_forbidden(
 ) -> None:
     server.access_status = status
 
-    assert await _verdict(reviewer) is Verdict.FORBIDDEN
+    assert await _verdict(reviewer) is ReviewVerdict.FORBIDDEN
 
 
 @pytest.mark.parametrize("audiences", [None, [], ["https://kubernetes.default.svc"]])
@@ -197,7 +197,7 @@ async def test_an_audience_that_is_not_confirmed_is_nobody(
     async with server.listening() as url, client_of(url) as client:
         reviewer = KubernetesReviewer(client, audience="operators")
 
-        assert await _verdict(reviewer) is Verdict.UNAUTHENTICATED
+        assert await _verdict(reviewer) is ReviewVerdict.UNAUTHENTICATED
 
     assert server.specs[0]["audiences"] == ["operators"]
 
@@ -217,7 +217,7 @@ async def test_a_fault_is_no_verdict_is_not_remembered_and_quotes_nothing(
     assert TOKEN.get_secret_value() not in caplog.text + str(caught.value)
     assert f"status={fault}" in caplog.text
     server.fault = None
-    assert await _verdict(reviewer) is Verdict.ALLOWED
+    assert await _verdict(reviewer) is ReviewVerdict.ALLOWED
 
 
 @pytest.mark.parametrize("status", [None, [], "allowed"])
@@ -255,5 +255,5 @@ async def test_a_flood_of_tokens_is_none_at_the_api_server(
     await until(lambda: server.at_once == reviews.AT_ONCE_MAX)
     server.release.set()
 
-    assert set(await asyncio.gather(*asked)) == {Verdict.ALLOWED}
+    assert set(await asyncio.gather(*asked)) == {ReviewVerdict.ALLOWED}
     assert server.at_once_max == reviews.AT_ONCE_MAX

@@ -1,7 +1,6 @@
 """One life on the stage: what function, Crossplane, collector and machine do in it.
 
-Belongs here: taking a record to Ready and to its end. Not here: which program is the broker,
-and what happens to it or its database meanwhile.
+Taking a record to Ready and to its end.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ import pytest
 from dev.controlplane import ControlPlane
 from dev.kube import RefusedError
 from dev.stack import RECONCILER_ACCOUNT, ROOT
-from reconciler.adapters.kubernetes.project_rights import ROLE
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.kubernetes.namespaces.project_rights import ROLE
+from reconciler.adapters.postgres.connection import migrate
 from tests.fakes.databases import empty_database
 from tests.integration.lives.life import Life
 from tests.integration.load.agents import Agents

@@ -1,7 +1,7 @@
 """What an agent does that waits for its registration: asks until it is told for good.
 
-Belongs here: repeating one registration with the same token, key and nonce, as plexd does,
-through refusals that pass and connections that end. Not here: which machines there are.
+Repeating one registration with the same token, key and nonce, as plexd does, through
+refusals that pass and connections that end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the rows must say once every machine was told that it is a node.
 
-Belongs here: one list of the resources whose rows say anything else, and a server of the
-test's own that may go away. Not here: what was done to get there.
+One list of the resources whose rows say anything else, and a server of the test's own that
+may go away.
 """
 
 from __future__ import annotations

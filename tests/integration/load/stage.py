@@ -1,7 +1,7 @@
 """What stands around a broker on a real API server: a Project, and the others' half of records.
 
-Belongs here: what the function, Crossplane and a cloud would write, as an administrator
-writes it, and a `broker serve` of its own that may be killed. Not here: what is done when.
+What the function, Crossplane and a cloud would write, as an administrator writes it, and a
+`broker serve` of its own that may be killed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dev.stack import ROOT, script
 from dev.supervisor import Supervisor
 from function.contract import names
 from function.contract.conditions import ConditionType, find
-from reconciler.adapters.kubernetes.cache import ObjectCache
-from reconciler.adapters.kubernetes.client import MERGE, KubernetesClient
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
 from reconciler.adapters.kubernetes.cluster import open_client
+from reconciler.adapters.kubernetes.transport.client import MERGE, KubernetesClient
 from tests.contract.cluster_worlds import RECORD, VM, XR, reconciler_kubeconfig
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Caller
 from tests.e2e.deploy.manifests import example

@@ -12,8 +12,8 @@ import pytest
 
 from dev import registrations
 from reconciler.adapters.http.listener import Address, listening
-from reconciler.adapters.http.node_app import node_app
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.http.node.node_app import node_app
+from reconciler.adapters.postgres.connection import migrate
 from tests.contract.worlds import postgres_world
 from tests.fakes.budget import unlimited
 from tests.integration.load.agents import Agents, Reply, until

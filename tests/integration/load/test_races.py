@@ -18,7 +18,7 @@ import pytest
 from dev import registrations
 from dev.registrations import Machine
 from reconciler.adapters.http.listener import Address, listening
-from reconciler.adapters.http.node_app import node_app
+from reconciler.adapters.http.node.node_app import node_app
 from tests.contract.worlds import postgres_world
 from tests.fakes.budget import unlimited
 from tests.fakes.databases import migrated_database

@@ -8,13 +8,13 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.broker_repository import PostgresBrokerRepository
-from reconciler.adapters.postgres.classify import translated
-from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
-from reconciler.adapters.postgres.fence import Store
-from reconciler.domain.broker.errors import InvalidInputError
+from reconciler.adapters.postgres.aggregates.broker_repository import PostgresBrokerRepository
+from reconciler.adapters.postgres.connection.classify import translated
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.adapters.postgres.registration.enrolment_store import PostgresEnrolmentStore
+from reconciler.domain.aggregate.errors import InvalidInputError
 from reconciler.domain.identity.denial import Denial
-from reconciler.ports.identity import Registered, StoreUnavailableError
+from reconciler.ports.registration import Registered, StoreUnavailableError
 from tests.contract.worlds import World, aggregate
 from tests.unit.reconciler import samples
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 
 async def test_a_lost_server_is_unavailable(pool: asyncpg.Pool) -> None:
-    repository = PostgresBrokerRepository(Store(pool), samples.CLUSTER)
+    repository = PostgresBrokerRepository(FencedStore(pool), samples.CLUSTER)
     async with pool.acquire() as connection:
         own = await connection.fetchval("SELECT pg_backend_pid()")
         with (
@@ -49,7 +49,7 @@ async def test_a_connection_that_was_told_farewell_is_unavailable(pool: asyncpg.
 
 
 async def test_a_closed_pool_is_unavailable(pool: asyncpg.Pool) -> None:
-    repository = PostgresBrokerRepository(Store(pool), samples.CLUSTER)
+    repository = PostgresBrokerRepository(FencedStore(pool), samples.CLUSTER)
     await pool.close()
 
     with pytest.raises(StoreUnavailableError):

@@ -11,11 +11,11 @@ from typing import Final
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres import enrolment_audit
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.adapters.postgres.registration import enrolment_audit
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.identity.registration import RepeatDetail
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import DeniedRegistration, Registered
+from reconciler.ports.registration import DeniedRegistration, Registered
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World, body
 
 pytestmark = pytest.mark.integration

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.adapters.postgres import migrate
-from reconciler.domain.broker import events
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.adapters.postgres.connection import migrate
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.events import lifecycle
 from tests.contract.worlds import World
 from tests.unit.reconciler import samples
 
@@ -32,7 +32,7 @@ REMOVE_OF_TYPE = "DELETE FROM plexsphere.outbox_events WHERE aggregate_type = $1
 async def _entered(
     world: World, resource: ProvisionedResource, phase: Phase
 ) -> ProvisionedResource:
-    event = events.on_phase(resource, phase)
+    event = lifecycle.on_phase(resource, phase)
     return await world.repository.update(replace(resource, phase=phase), event=event)
 
 

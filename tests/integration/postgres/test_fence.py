@@ -14,11 +14,11 @@ import asyncpg
 import pytest
 
 import reconciler.adapters.postgres as adapters
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.lease import PostgresLeases
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.ports.identity import StoreUnavailableError
-from reconciler.ports.lease import FencedError, Lease
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.adapters.postgres.connection.lease import PostgresLeases
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.lease import FencedError, Lease
 from tests.fakes.databases import migrated_database
 
 pytestmark = pytest.mark.integration
@@ -70,7 +70,7 @@ async def _taken(leases: PostgresLeases, pool: asyncpg.Pool, before: Lease | Non
 
 
 async def test_the_holder_writes(leases: PostgresLeases, pool: asyncpg.Pool) -> None:
-    store = Store(pool, await _taken(leases, pool))
+    store = FencedStore(pool, await _taken(leases, pool))
 
     async with store.write() as connection:
         await _insert(connection, "mine")
@@ -81,7 +81,7 @@ async def test_the_holder_writes(leases: PostgresLeases, pool: asyncpg.Pool) -> 
 async def test_a_former_holder_writes_nothing(leases: PostgresLeases, pool: asyncpg.Pool) -> None:
     first = await _taken(leases, pool)
     await _taken(leases, pool, first)
-    store = Store(pool, first)
+    store = FencedStore(pool, first)
 
     with pytest.raises(FencedError):
         async with store.write() as connection:
@@ -94,7 +94,7 @@ async def test_a_takeover_waits_for_what_is_under_way_and_lets_nothing_pass_afte
     leases: PostgresLeases, pool: asyncpg.Pool
 ) -> None:
     first = await _taken(leases, pool)
-    store = Store(pool, first)
+    store = FencedStore(pool, first)
     async with store.write() as connection:
         await _insert(connection, "under way")
         takeover = asyncio.create_task(_taken(leases, pool, first))
@@ -105,7 +105,7 @@ async def test_a_takeover_waits_for_what_is_under_way_and_lets_nothing_pass_afte
     with pytest.raises(FencedError):
         async with store.write() as connection:
             await _insert(connection, "late")
-    async with Store(pool, second).write() as connection:
+    async with FencedStore(pool, second).write() as connection:
         await _insert(connection, "next")
     assert [row["name"] for row in await store.fetch(NAMES)] == ["next", "under way"]
 
@@ -115,12 +115,12 @@ async def test_a_renewal_waits_for_no_write_and_no_write_for_it(
 ) -> None:
     lease = await _taken(leases, pool)
     async with asyncio.timeout(PATIENCE_S):
-        async with Store(pool, lease).write() as connection:
+        async with FencedStore(pool, lease).write() as connection:
             assert await leases.renew(lease, ttl=TTL)
             await _insert(connection, "beside")
         async with pool.acquire() as other, other.transaction():
             await other.execute("UPDATE plexsphere.driver_leases SET expires_at = now() + $1", TTL)
-            async with Store(pool, lease).write() as connection:
+            async with FencedStore(pool, lease).write() as connection:
                 await _insert(connection, "beside too")
 
 

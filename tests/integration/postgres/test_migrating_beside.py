@@ -7,8 +7,8 @@ import asyncio
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres import migrate
-from reconciler.adapters.postgres.migrate import MigrationError
+from reconciler.adapters.postgres.connection import migrate
+from reconciler.adapters.postgres.connection.migrate import MigrationError
 
 pytestmark = pytest.mark.integration
 

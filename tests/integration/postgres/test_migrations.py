@@ -11,11 +11,12 @@ import asyncpg
 import pytest
 
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.adapters.postgres import migrate, token_issuer
-from reconciler.adapters.postgres.aggregate_rows import COLUMNS
-from reconciler.domain.broker.audit import AuditAction
-from reconciler.domain.broker.events import EventType
+from reconciler.adapters.postgres.aggregates.aggregate_rows import COLUMNS
+from reconciler.adapters.postgres.connection import migrate
+from reconciler.adapters.postgres.registration import token_issuer
+from reconciler.domain.events.audit import AuditAction
 from reconciler.domain.events.kinds import AggregateType, FleetEventType, IdentityEventType
+from reconciler.domain.events.lifecycle import EventType
 from reconciler.domain.identity.registration import RepeatDetail
 from tests.contract.worlds import World
 

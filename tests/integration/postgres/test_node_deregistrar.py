@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from function.contract.strategy import BootstrapState
-from reconciler.adapters.postgres.node_deregistrar import PostgresNodeDeregistrar
-from reconciler.ports.broker import MeshRefusedError
+from reconciler.adapters.postgres.registration.node_deregistrar import PostgresNodeDeregistrar
+from reconciler.ports.store.aggregates import MeshRefusedError
 from tests.contract.worlds import World
 
 pytestmark = pytest.mark.integration

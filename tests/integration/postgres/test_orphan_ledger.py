@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.orphan_ledger import PostgresOrphanLedger
-from reconciler.domain.broker.orphans import REMEDY, Finding, Orphan
+from reconciler.adapters.postgres.aggregates.orphan_ledger import PostgresOrphanLedger
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.domain.teardown.orphans import REMEDY, Orphan, OrphanFinding
 from reconciler.main import cli
 from tests.contract.worlds import World
 from tests.unit.reconciler import samples
@@ -18,14 +18,14 @@ from tests.unit.reconciler import samples
 pytestmark = pytest.mark.integration
 
 ORPHANS = [
-    Orphan(finding=Finding.RECORD_MISSING, subject="pr-1", detail="record shop/web is gone"),
-    Orphan(finding=Finding.NODE_OF_DELETED, subject="node n", detail="at 100.64.0.7"),
+    Orphan(finding=OrphanFinding.RECORD_MISSING, subject="pr-1", detail="record shop/web is gone"),
+    Orphan(finding=OrphanFinding.NODE_OF_DELETED, subject="node n", detail="at 100.64.0.7"),
 ]
 
 
 @pytest.fixture
 def ledger(pool: asyncpg.Pool) -> PostgresOrphanLedger:
-    return PostgresOrphanLedger(Store(pool), samples.CLUSTER)
+    return PostgresOrphanLedger(FencedStore(pool), samples.CLUSTER)
 
 
 async def test_findings_are_kept_from_the_first_sweep_to_the_last(

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.migrate import migrate
-from reconciler.adapters.postgres.pool import StoreError, open_pool, reaching
+from reconciler.adapters.postgres.connection.migrate import migrate
+from reconciler.adapters.postgres.connection.pool import StoreError, open_pool, reaching
 
 pytestmark = pytest.mark.integration
 

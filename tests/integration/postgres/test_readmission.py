@@ -10,14 +10,14 @@ from typing import Final
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.enrolment_store import PostgresEnrolmentStore
-from reconciler.adapters.postgres.registration_transaction import PostgresRegistration
-from reconciler.domain.broker import ids
+from reconciler.adapters.postgres.registration.enrolment_store import PostgresEnrolmentStore
+from reconciler.adapters.postgres.registration.registration_transaction import PostgresRegistration
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration import READMISSIONS_MAX, RegistrationFacts
 from reconciler.domain.identity.registration_body import RegistrationRequest
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import Registered, RegistrationUnit
+from reconciler.ports.registration import Registered, RegistrationUnit
+from reconciler.ports.store.aggregates import IssuedToken
 from tests.contract.worlds import World
 
 pytestmark = pytest.mark.integration

@@ -15,14 +15,14 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract.strategy import BootstrapState
-from reconciler.adapters.postgres import enrolment_audit
-from reconciler.adapters.postgres.mesh_addresses import BATCH
-from reconciler.adapters.postgres.registration_transaction import PostgresRegistration
-from reconciler.domain.broker import ids
+from reconciler.adapters.postgres.registration import enrolment_audit
+from reconciler.adapters.postgres.registration.mesh_addresses import BATCH
+from reconciler.adapters.postgres.registration.registration_transaction import PostgresRegistration
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import registration_body
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration_body import RegistrationRequest
-from reconciler.ports.identity import DeniedRegistration, NewNode, Registered
+from reconciler.ports.registration import DeniedRegistration, NewNode, Registered
 from tests.contract.worlds import World, body, unknown_token
 from tests.unit.reconciler import samples
 

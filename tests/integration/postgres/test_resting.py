@@ -8,8 +8,8 @@ from ipaddress import ip_address
 import asyncpg
 import pytest
 
-from reconciler.adapters.postgres.mesh_addresses import BATCH, READY_MIN
-from reconciler.ports.identity import Registered
+from reconciler.adapters.postgres.registration.mesh_addresses import BATCH, READY_MIN
+from reconciler.ports.registration import Registered
 from tests.contract.worlds import World
 
 pytestmark = pytest.mark.integration

@@ -9,11 +9,12 @@ import asyncpg
 import pytest
 from click.testing import CliRunner, Result
 
-from reconciler.adapters.postgres import migrate, restoration
+from reconciler.adapters.postgres.aggregates import restoration
+from reconciler.adapters.postgres.connection import migrate
 from reconciler.commands.store import EXIT_SETTINGS
 from reconciler.domain.identity.denial import Denial
 from reconciler.main import cli
-from reconciler.ports.identity import Registered
+from reconciler.ports.registration import Registered
 from tests.contract.worlds import World
 
 pytestmark = pytest.mark.integration

@@ -12,17 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.adapters.postgres import retention
-from reconciler.adapters.postgres.retention import PostgresRetention
-from reconciler.app.retention import Retention
-from reconciler.domain.broker import events
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.adapters.postgres.aggregates import retention
+from reconciler.adapters.postgres.aggregates.retention import PostgresRetention
+from reconciler.app.housekeeping.retention import Retention
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.events import lifecycle
 from reconciler.domain.identity.denial import Denial
 from reconciler.main import cli
-from reconciler.ports.broker import IssuedToken
-from reconciler.ports.identity import Registered
-from reconciler.ports.retention import Remains
+from reconciler.ports.registration import Registered
+from reconciler.ports.store.aggregates import IssuedToken
+from reconciler.ports.store.retention import Remains
 from tests.contract.worlds import World
 from tests.unit.reconciler import samples
 
@@ -116,7 +116,9 @@ async def _gone(
     if token is not None:
         await world.deregistrar.deregister(token.id)
     deleted = requested.enter(Phase.DELETED, datetime.now(UTC))
-    return await world.repository.update(deleted, event=events.on_phase(requested, Phase.DELETED))
+    return await world.repository.update(
+        deleted, event=lifecycle.on_phase(requested, Phase.DELETED)
+    )
 
 
 async def _life(world: World, name: str) -> ProvisionedResource:
@@ -261,7 +263,7 @@ async def test_an_event_that_was_not_told_keeps_itself_and_its_resource(
     await past.clean()
 
     (left,) = await world.backdoor.events(resource.id)
-    assert left.type == events.EventType.DELETED
+    assert left.type == lifecycle.EventType.DELETED
     assert left.aggregate_sequence == 3
     assert (await past.counts())[0] == 1
 
@@ -273,7 +275,7 @@ async def test_the_order_goes_on_after_told_events_were_removed(world: World, pa
     assert await world.backdoor.events(resource.id) == []
 
     await world.repository.update(
-        replace(resource, phase=Phase.READY), event=events.on_phase(resource, Phase.READY)
+        replace(resource, phase=Phase.READY), event=lifecycle.on_phase(resource, Phase.READY)
     )
 
     assert [row.aggregate_sequence for row in await world.backdoor.events(resource.id)] == [2]
@@ -322,7 +324,7 @@ async def test_a_name_whose_row_went_can_be_declared_again(world: World, past: P
 async def test_more_than_a_batch_goes_in_one_pass(
     world: World, past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.app.retention.BATCH", 2)
+    monkeypatch.setattr("reconciler.app.housekeeping.retention.BATCH", 2)
     for number in range(5):
         await past.age(await _gone(world, await world.resource(f"web-{number}")), LONG_AGO)
     await past.publish(LONG_AGO)
@@ -361,7 +363,7 @@ async def test_a_finding_leaves_long_after_it_was_gone_and_one_that_stands_stays
 async def test_more_findings_than_a_batch_go_in_one_pass(
     world: World, past: Past, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.app.retention.BATCH", 2)
+    monkeypatch.setattr("reconciler.app.housekeeping.retention.BATCH", 2)
     for number in range(5):
         await _found(pool, f"old-{number}", gone=LONG_AGO)
 

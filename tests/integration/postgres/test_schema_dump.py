@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from dev.schema_dump import FILE, dump
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.postgres.connection import migrate
 from tests.fakes.databases import server
 
 HINT = "run `make generate`"

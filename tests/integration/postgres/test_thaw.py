@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 from click.testing import CliRunner
 
-from reconciler.adapters.postgres.counts import PostgresCensus
-from reconciler.adapters.postgres.fence import Store
-from reconciler.adapters.postgres.pool import open_pool
-from reconciler.domain.broker import ids
+from reconciler.adapters.postgres.aggregates.counts import PostgresCensus
+from reconciler.adapters.postgres.connection.fence import FencedStore
+from reconciler.adapters.postgres.connection.pool import open_pool
+from reconciler.domain.aggregate import ids
 from reconciler.main import cli
 from tests.fakes.databases import migrated_database
 
@@ -28,7 +28,7 @@ async def _ask(dsn: str, *statements: tuple[str, tuple[object, ...]]) -> bool:
     try:
         for statement, values in statements:
             await pool.execute(statement, *values)
-        return await PostgresCensus(Store(pool), CLUSTER).thawed(
+        return await PostgresCensus(FencedStore(pool), CLUSTER).thawed(
             CLUSTER, within=timedelta(minutes=10)
         )
     finally:

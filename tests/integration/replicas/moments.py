@@ -1,7 +1,7 @@
 """Teardowns that stand still, each at another moment, until they are let go.
 
-Belongs here: what holds each of them there, as a slow database, a cloud or Crossplane would,
-and what is told of each in the end. Not here: what befalls the replicas meanwhile.
+What holds each of them there, as a slow database, a cloud or Crossplane would, and what is
+told of each in the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Two replicas on one database and one API server, each on wires of its own to both.
 
-Belongs here: starting them, telling which leads, and one machine's life beside them. Not
-here: what befalls them, nor what they wrote (`writes`).
+Starting them, telling which leads, and one machine's life beside them.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 
 from dev.controlplane import ControlPlane
-from reconciler.adapters.kubernetes.client import KubernetesError
+from reconciler.adapters.kubernetes.transport.client import KubernetesError
 from tests.fakes.databases import migrated_database
 from tests.faults.cases import Faultless, faultless
 from tests.faults.ground import Ground, grounded

@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 
 from dev.controlplane import ControlPlane
-from reconciler.adapters.kubernetes.cache import ObjectCache
+from reconciler.adapters.kubernetes.cache.object_cache import ObjectCache
 from reconciler.adapters.kubernetes.cluster import open_client
 from tests.contract.cluster_worlds import RECORD
 from tests.integration.lives.life import Life

@@ -1,7 +1,7 @@
 """Who wrote what to the API server, by its own audit log.
 
-Belongs here: reading it. Not here: what each may have written. A replica is known by the id of
-its token; Events are not in the log, because they are for people and may come late.
+Reading it. A replica is known by the id of its token; Events are not in the log, because
+they are for people and may come late.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A driver over a real database, with many nodes that are Ready and a cluster in memory.
 
-Belongs here: putting them together and letting time pass. Not here: what must follow.
+Putting them together and letting time pass.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import asyncpg
 from uuid_utils.compat import uuid7
 
 from function.contract import names
+from function.contract.catalog.tenancy import DomainSpec
 from function.contract.record import Enrolment
 from function.contract.strategy import MeshRole, Phase
-from function.contract.tenancy import DomainSpec
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
-from reconciler.app.broker_service import Service, ServicePorts
-from reconciler.app.broker_tick import Knobs, Tick, TickPorts
-from reconciler.app.driver import Driver
-from reconciler.app.local_view import LocalView
-from reconciler.app.project_tick import ProjectTick
-from reconciler.app.steadiness import Steadiness
-from reconciler.app.teardown import Teardown, TeardownPorts
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
+from reconciler.app.admission.service import Service, ServicePorts
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.controller.controller import Controller
+from reconciler.app.converge.reconciler import Reconciler, ReconcilerOptions, ReconcilerPorts
+from reconciler.app.guard.circuit_breaker import CircuitBreaker
+from reconciler.app.projects.project_reconciler import ProjectReconciler
+from reconciler.app.teardown.teardown import Teardown, TeardownPorts
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.databases import migrated_database
 from tests.fakes.management_cluster import InMemoryManagementCluster
@@ -85,20 +85,20 @@ class Rig:
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
         teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        knobs = Knobs(
+        knobs = ReconcilerOptions(
             enrolment=Enrolment(base_url="https://api.example.org"), token_ttl=timedelta(hours=1)
         )
-        ports = TickPorts(**shared, **mesh, reachable=lambda: timedelta(days=1))
-        self.driver = Driver(
-            view=LocalView(
+        ports = ReconcilerPorts(**shared, **mesh, reachable=lambda: timedelta(days=1))
+        self.driver = Controller(
+            view=ClusterView(
                 records=lambda: self.records,
                 projects=self.gateway.view,
-                steadiness=Steadiness(lambda: self.now),
+                steadiness=CircuitBreaker(lambda: self.now),
             ),
             repository=store.repository,
-            tick=Tick(ports, service, teardown, knobs=knobs),
+            tick=Reconciler(ports, service, teardown, knobs=knobs),
             teardown=teardown,
-            project_tick=ProjectTick(
+            project_tick=ProjectReconciler(
                 self.gateway,
                 store.tenancy,
                 SystemClock(),

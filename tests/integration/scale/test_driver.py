@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from reconciler.domain.broker.steadiness import Cause
+from reconciler.domain.guard.circuit_breaker import BreakerCause
 from tests.integration.scale.rig import rigged
 
 pytestmark = pytest.mark.integration
@@ -42,7 +42,7 @@ async def test_an_emptied_cluster_asks_for_no_deletion(watch: bool) -> None:
         await rig.wait()
 
         assert await rig.asked() == 0
-        assert rig.driver.steadiness.mode.causes == {Cause.RECORDS_VANISHED}
+        assert rig.driver.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
 
 async def test_two_that_vanish_are_torn_down_after_the_second_look() -> None:

@@ -14,8 +14,8 @@ import yaml
 from dev import policy_digests
 from function.contract import names
 from function.contract.strategy import CloudProvider
-from reconciler.adapters.kubernetes import project_rights
-from reconciler.adapters.kubernetes.policy_digests import DIGESTS
+from reconciler.adapters.kubernetes.access.policy_digests import DIGESTS
+from reconciler.adapters.kubernetes.namespaces import project_rights
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 RECONCILER = "system:serviceaccount:plexsphere-system:provisioning-broker"

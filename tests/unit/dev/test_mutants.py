@@ -54,10 +54,10 @@ def test_what_runs_at_import_is_told_from_what_is_called(line: int, called: bool
 def test_a_module_is_imported_by_name_or_by_what_is_taken_of_it() -> None:
     root = Path(mutants.__file__).parents[1]
 
-    found = mutants.importers(root, "reconciler/domain/lease.py")
+    found = mutants.importers(root, "reconciler/domain/guard/lease.py")
 
-    assert "reconciler/app/leadership.py" in found
-    assert "reconciler/domain/lease.py" not in found
+    assert "reconciler/app/controller/leader_election.py" in found
+    assert "reconciler/domain/guard/lease.py" not in found
 
 
 def test_a_docstring_is_left_alone() -> None:

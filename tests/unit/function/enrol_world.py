@@ -1,7 +1,7 @@
 """A control plane in miniature for `Enrol`: what it composes is there in the next call.
 
-Belongs here: an earlier step's resources, an API server that keeps what was composed, and
-the reconciler's answers, by hand. Not here: assertions.
+An earlier step's resources, an API server that keeps what was composed, and the
+reconciler's answers, by hand.
 """
 
 from __future__ import annotations

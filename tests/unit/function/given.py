@@ -1,7 +1,6 @@
 """Sample objects and requests for the function's tests.
 
-Belongs here: builders that give a fresh, valid object each time, for a test to change.
-Not here: assertions.
+Builders that give a fresh, valid object each time, for a test to change.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import json_format
 
-from function.compose.call import Outcome, Request
 from function.contract import names
-from function.contract.conditions import ConditionType, Verdict
-from function.declare import declare
+from function.contract.conditions import ConditionType, DesiredCondition
+from function.inputs.declare import declare
+from function.model.call import Outcome, Request
 
 PROJECT = "0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"
 NAMESPACE = f"plexsphere-project-{PROJECT}"
@@ -235,7 +234,7 @@ def answer(
     )
 
 
-def verdict(outcome: Outcome, kind: ConditionType) -> Verdict:
+def verdict(outcome: Outcome, kind: ConditionType) -> DesiredCondition:
     (found,) = (each for each in outcome.verdicts if each.type is kind)
     return found
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from function.compose.call import Ttl
 from function.contract.conditions import ConditionType
 from function.contract.errors import ContractError
+from function.model.call import Ttl
 from tests.unit.function import given
 
 Object = dict[str, Any]

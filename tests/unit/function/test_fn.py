@@ -14,7 +14,8 @@ from crossplane.function import logging
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import json_format, struct_pb2
 
-from function import fn, structs
+from function import fn
+from function.wire import structs
 from tests.unit.function import given
 from tests.unit.function.enrol_world import World, entry, server
 

@@ -15,8 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from function import fn
-from function.compose.call import Copied, Node
-from function.memory import Nodes
+from function.cache import Nodes
+from function.model.call import ComposedNode, Copied
 from tests.unit.function import given
 from tests.unit.function.enrol_world import World, entry, server
 from tests.unit.function.hostile.laws import CANARIES
@@ -412,7 +412,7 @@ def test_a_machine_that_is_made_gets_its_own_token_and_none_is_remembered(
     assert len(nodes) == len(SERVERS)
 
 
-def _texts(node: Node) -> list[object]:
+def _texts(node: ComposedNode) -> list[object]:
     copies = [one for one in node.resources.values() if isinstance(one, Copied)]
     return [(one.data, one.carried, one.token) for one in copies]
 

@@ -12,9 +12,9 @@ import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 
 from function import fn
+from function.cache import Nodes
 from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
-from function.memory import Nodes
 from tests.unit.function import given
 from tests.unit.function.enrol_world import World
 from tests.unit.function.test_memory import SERVERS, expected, minted, pool, secrets, wire

@@ -9,8 +9,8 @@ from google.protobuf import struct_pb2
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from function import observed
 from function.contract import names
+from function.wire import observed
 
 _LEAVES = st.text(max_size=4) | st.booleans() | st.integers(-9, 9) | st.none()
 _VALUES = st.recursive(

@@ -9,7 +9,8 @@ from google.protobuf import struct_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function import fn, observed, structs
+from function import fn
+from function.wire import observed, structs
 
 _LEAVES = st.text(max_size=4) | st.booleans() | st.integers(-9, 9) | st.none()
 _VALUES = st.recursive(

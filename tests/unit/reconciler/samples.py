@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from function.contract import names
-from function.contract.catalog import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
+from function.contract.catalog.published import BlueprintVersionSpec, CloudCredentialSpec, CloudSpec
 from function.contract.record import Declaration, SubstrateReference
 from function.contract.strategy import Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity, ResourceKey
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity, ResourceKey
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PROJECT = ids.ProjectID(UUID("0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"))

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
-from reconciler.adapters.postgres.lease import PostgresLeases
-from reconciler.ports.lease import Lease
-from reconciler.wiring.leading import leadership, make_pulse
+from reconciler.adapters.postgres.connection.lease import PostgresLeases
+from reconciler.ports.store.lease import Lease
+from reconciler.wiring.leader import leader_election, make_liveness
 from tests.unit.reconciler.settings.test_settings import load
 
 
@@ -34,7 +34,7 @@ async def test_a_container_that_starts_again_is_another_holder() -> None:
     for _ in range(2):
         settings = load()
         store = cast("PostgresLeases", leases)
-        candidate = leadership(settings, store, make_pulse(settings))
+        candidate = leader_election(settings, store, make_liveness(settings))
         standing = asyncio.create_task(candidate.run(_lead))
         async with asyncio.timeout(10):
             await candidate.standing_by.wait()

@@ -1,6 +1,6 @@
 """How a revision hands its SQL to alembic.
 
-Belongs here: the one loader. Imported by the revision files alone.
+The one loader.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from function.compose.call import Outcome, Ttl
 from function.contract import names
 from function.contract.conditions import ConditionType
+from function.model.call import Outcome, Ttl
 from tests.unit.function import given
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"

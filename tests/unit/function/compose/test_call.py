@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function.compose.call import Request
+from function.model.call import Request
 from tests.unit.function import given
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from function.compose.owned import last_applied
+from function.compose.last_applied import last_applied
 
 Object = dict[str, Any]
 

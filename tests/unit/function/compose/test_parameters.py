@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from function.compose.call import Outcome
 from function.contract import names
 from function.contract.conditions import ConditionType
+from function.model.call import Outcome
 from tests.unit.function import given
 
 Object = dict[str, Any]

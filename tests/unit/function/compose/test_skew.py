@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from function.compose.call import Outcome
 from function.contract.conditions import ConditionType
+from function.model.call import Outcome
 from tests.unit.function import given
 
 NODE = {"id": "n-1", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}

@@ -11,10 +11,10 @@ from function.compose.stage import (
     PLANS,
     UNRECORDED,
     RecordState,
-    Situation,
     Stage,
+    StageFacts,
+    SubstrateLookup,
     SubstratePlan,
-    SubstrateSight,
     TokenState,
     stage_of,
 )
@@ -22,7 +22,7 @@ from function.compose.stage import (
 BOTH = (False, True)
 
 EVERY = tuple(
-    Situation(
+    StageFacts(
         preview=preview,
         refused=refused,
         record=record,
@@ -36,14 +36,14 @@ EVERY = tuple(
     )
     for preview, refused, record, accepted, absent, sight, held, token, drain, acknowledged in (
         itertools.product(
-            *(BOTH, BOTH, RecordState, BOTH, BOTH, SubstrateSight, BOTH, TokenState, BOTH, BOTH)
+            *(BOTH, BOTH, RecordState, BOTH, BOTH, SubstrateLookup, BOTH, TokenState, BOTH, BOTH)
         )
     )
 )
 REAL = tuple(situation for situation in EVERY if not situation.preview)
 
 
-def plan(situation: Situation) -> SubstratePlan:
+def plan(situation: StageFacts) -> SubstratePlan:
     return PLANS[stage_of(situation)]
 
 
@@ -52,16 +52,16 @@ CAUSES: dict[Stage, tuple[str, object, object]] = {
     Stage.DRAINED: ("acknowledged", True, False),
     Stage.TERMINATING: ("record", RecordState.TERMINATING, RecordState.ALIVE),
     Stage.DRAINING: ("drain", True, False),
-    Stage.SEEK: ("sight", SubstrateSight.UNKNOWN, SubstrateSight.MISSING),
-    Stage.VANISHING: ("sight", SubstrateSight.VANISHING, SubstrateSight.MISSING),
+    Stage.SEEK: ("sight", SubstrateLookup.UNKNOWN, SubstrateLookup.MISSING),
+    Stage.VANISHING: ("sight", SubstrateLookup.VANISHING, SubstrateLookup.MISSING),
     Stage.HELD: ("held", True, False),
     Stage.WAIT_TOKEN: ("token", TokenState.ABSENT, TokenState.AT_HAND),
 }
 """What a stage says is so, and what ends it."""
-SIGHTED = (SubstrateSight.OBSERVED, SubstrateSight.FOUND)
+SIGHTED = (SubstrateLookup.OBSERVED, SubstrateLookup.FOUND)
 
 
-def recorded(situation: Situation) -> bool:
+def recorded(situation: StageFacts) -> bool:
     """Tell whether a record is there that lives and is not to go, and its step goes on."""
     gone = situation.absent or situation.drain
     return situation.record is RecordState.ALIVE and not gone
@@ -77,7 +77,7 @@ def test_an_observed_substrate_is_dropped_only_on_absent() -> None:
     dropped = [
         situation
         for situation in REAL
-        if situation.sight is SubstrateSight.OBSERVED and plan(situation) is SubstratePlan.NONE
+        if situation.sight is SubstrateLookup.OBSERVED and plan(situation) is SubstratePlan.NONE
     ]
 
     assert dropped
@@ -98,7 +98,7 @@ def test_nothing_is_created_unless_everything_allows_it() -> None:
         assert situation.record is RecordState.ALIVE
         assert situation.accepted
         assert not any((situation.refused, situation.absent, situation.held))
-        assert situation.sight is SubstrateSight.MISSING
+        assert situation.sight is SubstrateLookup.MISSING
         assert situation.token is not TokenState.ABSENT
 
 
@@ -153,7 +153,7 @@ def test_what_everything_allows_is_created() -> None:
         if recorded(s)
         and s.accepted
         and not (s.refused or s.held)
-        and s.sight is SubstrateSight.MISSING
+        and s.sight is SubstrateLookup.MISSING
         and s.token is not TokenState.ABSENT
     ]
 
@@ -182,7 +182,7 @@ def test_what_a_new_one_waits_for_is_named_from_what_is_least_in_our_hands() -> 
         assert not situation.refused
     for situation in waiting:
         if stage_of(situation) in {Stage.HELD, Stage.WAIT_TOKEN}:
-            assert situation.sight is SubstrateSight.MISSING
+            assert situation.sight is SubstrateLookup.MISSING
     assert not any(s.held for s in waiting if stage_of(s) is Stage.WAIT_TOKEN)
 
 
@@ -215,12 +215,12 @@ def test_a_bootstrap_that_cannot_be_made_is_no_reason_to_make_a_machine_without_
 
 def test_without_a_record_only_a_refusal_and_what_was_composed_count() -> None:
     unknown = [s for s in REAL if s.record is RecordState.NONE]
-    seen = {(s.refused, s.sight is SubstrateSight.OBSERVED, stage_of(s)) for s in unknown}
+    seen = {(s.refused, s.sight is SubstrateLookup.OBSERVED, stage_of(s)) for s in unknown}
 
     assert len(seen) == 4
     assert {stage for refused, _, stage in seen if not refused} == {Stage.RECORD_ONLY}
     assert {stage for refused, composed, stage in seen if refused and composed} == {Stage.KEEP}
-    assert {plan(s) for s in unknown if s.sight is not SubstrateSight.OBSERVED and s.refused} == {
+    assert {plan(s) for s in unknown if s.sight is not SubstrateLookup.OBSERVED and s.refused} == {
         SubstratePlan.NONE
     }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from function.contract import knobs
 from function.contract.errors import ContractError
+from function.render.documents import options
 
 DIGEST = "sha256:" + "a" * 64
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"
@@ -21,7 +21,7 @@ PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"
     ],
 )
 def test_absolute_http_urls_are_taken_trimmed(value: str) -> None:
-    assert knobs.http_url("f", value) == value.strip()
+    assert options.http_url("f", value) == value.strip()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_absolute_http_urls_are_taken_trimmed(value: str) -> None:
 )
 def test_other_urls_are_refused_without_being_quoted(value: str | None) -> None:
     with pytest.raises(ContractError) as caught:
-        knobs.http_url("enrolment.baseURL", value)
+        options.http_url("enrolment.baseURL", value)
 
     assert caught.value.field == "enrolment.baseURL"
     assert "secret" not in str(caught.value)
@@ -58,7 +58,7 @@ def test_other_urls_are_refused_without_being_quoted(value: str | None) -> None:
 
 
 def test_the_architecture_is_put_into_the_download_url() -> None:
-    urls = knobs.download_url("f", "https://d.example.org/plexd-linux-{arch}")
+    urls = options.download_url("f", "https://d.example.org/plexd-linux-{arch}")
 
     assert urls == {
         "amd64": "https://d.example.org/plexd-linux-amd64",
@@ -68,7 +68,7 @@ def test_the_architecture_is_put_into_the_download_url() -> None:
 
 def test_another_placeholder_is_refused() -> None:
     with pytest.raises(ContractError):
-        knobs.download_url("f", "https://d.example.org/{os}")
+        options.download_url("f", "https://d.example.org/{os}")
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_another_placeholder_is_refused() -> None:
     ],
 )
 def test_pinned_images_are_taken(value: str) -> None:
-    assert knobs.image("f", value) == value
+    assert options.image("f", value) == value
 
 
 def test_an_images_name_has_512_characters_at_most() -> None:
     name = "registry.example.org/plexd:v1"
     longest = name.replace("plexd", "p" * (512 - len(name) + len("plexd")))
 
-    assert knobs.image("f", longest) == longest
+    assert options.image("f", longest) == longest
     with pytest.raises(ContractError, match="512"):
-        knobs.image("f", longest.replace("/p", "/pp"))
+        options.image("f", longest.replace("/p", "/pp"))
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_an_images_name_has_512_characters_at_most() -> None:
 )
 def test_floating_or_broken_images_are_refused(value: str | None) -> None:
     with pytest.raises(ContractError, match=r"^enrolment\.plexdImage: "):
-        knobs.image("enrolment.plexdImage", value)
+        options.image("enrolment.plexdImage", value)
 
 
 def test_checksums_are_keyed_by_architecture() -> None:
-    assert knobs.sha256("f", {"arm64": "b" * 64, "amd64": "a" * 64}) == {
+    assert options.sha256("f", {"arm64": "b" * 64, "amd64": "a" * 64}) == {
         "amd64": "a" * 64,
         "arm64": "b" * 64,
     }
@@ -124,11 +124,11 @@ def test_checksums_are_keyed_by_architecture() -> None:
 @pytest.mark.parametrize("sums", [{"riscv": "a" * 64}, {"amd64": "A" * 64}, {"amd64": "abc"}])
 def test_other_checksums_are_refused(sums: dict[str, str]) -> None:
     with pytest.raises(ContractError):
-        knobs.sha256("f", sums)
+        options.sha256("f", sums)
 
 
 def test_a_bundle_is_taken_apart() -> None:
-    assert knobs.ca_bundle("f", f"{PEM}\n\n{PEM}\n") == (PEM, PEM)
+    assert options.ca_bundle("f", f"{PEM}\n\n{PEM}\n") == (PEM, PEM)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +137,6 @@ def test_a_bundle_is_taken_apart() -> None:
 )
 def test_a_bundle_with_a_key_or_without_a_certificate_is_refused(value: str) -> None:
     with pytest.raises(ContractError) as caught:
-        knobs.ca_bundle("enrolment.caBundle", value)
+        options.ca_bundle("enrolment.caBundle", value)
 
     assert "MIIB" not in str(caught.value)

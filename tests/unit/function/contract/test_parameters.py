@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from function.contract import parameters
-from function.contract.catalog import BlueprintVersionSpec
+from function.contract.catalog import parameters
+from function.contract.catalog.parameter import Constant, Parameter
+from function.contract.catalog.published import BlueprintVersionSpec
 from function.contract.errors import ContractError
 from function.contract.limits import checked
-from function.contract.parameter import Constant, Parameter
 
 SIZE = {"name": "size", "type": "string", "enum": ["small", "large"], "mutable": True}
 DISK = {"name": "disk", "type": "integer", "default": 40, "minimum": 10, "maximum": 2000}

@@ -7,7 +7,7 @@ import gzip
 
 import pytest
 
-from function.contract import quoted
+from function.contract import redaction
 from tests.unit.function import given
 
 DOCUMENT = f"#cloud-config\nruncmd: [plexd, {given.TOKEN}]\n" * 8
@@ -25,7 +25,9 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_user_data_is_left_out_in_any_form(form: str) -> None:
-    said = quoted.of_a_provider(f'cannot create: userData "{FORMS[form]}" too long', longest=512)
+    said = redaction.provider_message(
+        f'cannot create: userData "{FORMS[form]}" too long', longest=512
+    )
 
     assert said.startswith('cannot create: userData "[redacted]')
     assert given.TOKEN not in said
@@ -36,8 +38,8 @@ def test_user_data_is_left_out_in_any_form(form: str) -> None:
 def test_a_plain_sentence_is_told_as_it_is() -> None:
     said = "api error InvalidAMIID.NotFound: The image id '[ami-0123456789abcdef0]' does not exist"
 
-    assert quoted.of_a_provider(said, longest=512) == said
+    assert redaction.provider_message(said, longest=512) == said
 
 
 def test_it_is_one_line_of_bounded_length() -> None:
-    assert quoted.of_a_provider("one\n\ttwo " * 400, longest=12) == "one two one"
+    assert redaction.provider_message("one\n\ttwo " * 400, longest=12) == "one two one"

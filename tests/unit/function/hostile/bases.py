@@ -1,7 +1,6 @@
 """Valid requests of many stages, for the other modules to spoil.
 
-Belongs here: what a request of each stage looks like, and what must not go from it. Not
-here: what is done to it, assertions.
+What a request of each stage looks like, and what must not go from it.
 """
 
 from __future__ import annotations

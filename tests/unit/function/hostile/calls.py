@@ -1,6 +1,6 @@
 """Calls of the servicer as Crossplane makes them, without a socket or an event loop.
 
-Belongs here: one call, its bytes, the effort of a run. Not here: requests, laws.
+One call, its bytes, the effort of a run.
 """
 
 from __future__ import annotations

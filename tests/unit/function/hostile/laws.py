@@ -1,7 +1,6 @@
 """What holds of every answer, whatever was asked.
 
-Belongs here: assertions on one request and its answer. Not here: how a request came about,
-what holds over a life (`machine`).
+Assertions on one request and its answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Laws of a whole life, and the acts that all lives have in common.
 
-Belongs here: a state machine over a `Plane` whose every step is checked. Not here: what is
-particular to one input (`test_life_declare`, `test_life_enrol`).
+A state machine over a `Plane` whose every step is checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A control plane in miniature: what is composed is there in the next call.
 
-Belongs here: an API server that keeps objects, Crossplane's run of a pipeline and what it
-drops, the reconciler's answers by hand. Not here: assertions, what a pipeline composes.
-Unlike `enrol_world`, an object that was dropped may still be there, and is no longer seen.
+An API server that keeps objects, Crossplane's run of a pipeline and what it drops, the
+reconciler's answers by hand. Unlike `enrol_world`, an object that was dropped may still be
+there, and is no longer seen.
 """
 
 from __future__ import annotations

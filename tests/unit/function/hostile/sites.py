@@ -1,6 +1,6 @@
 """Every place of a request, and what does not belong there.
 
-Belongs here: finding places, putting something odd at one. Not here: requests, laws.
+Finding places, putting something odd at one.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from prometheus_client import generate_latest
 
 from function import fn
-from function.contract.quoted import redacted
-from function.operating.calls import Calls
+from function.contract.redaction import redacted
+from function.operating.calls import CallInterceptor
 from function.operating.metrics import Metrics
 from tests.unit.function import given
 from tests.unit.function.hostile import bases, laws, sites
@@ -89,7 +89,7 @@ async def served(request: fnv1.RunFunctionRequest, metrics: Metrics) -> Any:
     class Details:
         method = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 
-    handler = await Calls(metrics, debug=True).intercept_service(continuation, Details())
+    handler = await CallInterceptor(metrics, debug=True).intercept_service(continuation, Details())
     assert handler is not None
     answer = await handler.unary_unary(request, None)
     handler.response_serializer(answer)

@@ -10,7 +10,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from function import fn
 from function.contract import names
 from function.contract.errors import ContractError
-from function.render import fieldpath
+from function.render.fields import fieldpath
 from tests.unit.function.enrol_world import World, entry, server
 from tests.unit.function.hostile import laws
 from tests.unit.function.hostile.bases import NETWORK

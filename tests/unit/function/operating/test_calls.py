@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 
 from dev.process import wait_until
 from function.fn import FunctionRunner
-from function.operating.calls import Calls
+from function.operating.calls import CallInterceptor
 from function.operating.metrics import Metrics
 from tests.unit.function import given
 
@@ -53,7 +53,7 @@ class Running:
     def __init__(self, servicer: Scripted, *, debug: bool = False) -> None:
         self.metrics = Metrics()
         self.servicer = servicer
-        self._server = grpc.aio.server(interceptors=[Calls(self.metrics, debug=debug)])
+        self._server = grpc.aio.server(interceptors=[CallInterceptor(self.metrics, debug=debug)])
         grpcv1.add_FunctionRunnerServiceServicer_to_server(servicer, self._server)  # type: ignore[no-untyped-call]
         self._port = self._server.add_insecure_port("127.0.0.1:0")
 

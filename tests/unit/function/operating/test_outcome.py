@@ -113,7 +113,7 @@ def test_an_answer_is_told_in_our_words(
 ) -> None:
     became = outcome.read(given.request(), response(**answer))
 
-    assert became == outcome.Outcome(
+    assert became == outcome.CallOutcome(
         input_kind="Declare", result=result, reason=reason, severity=severity
     )
 
@@ -134,7 +134,7 @@ def test_reading_leaves_the_messages_as_they_were() -> None:
 
 
 def test_an_identity_shows_whose_call_it_was() -> None:
-    assert outcome.identity(given.request()) == outcome.Identity(
+    assert outcome.identity(given.request()) == outcome.CallIdentity(
         tag="0123456789ab",
         api_version="provisioning.plexsphere.com/v1alpha1",
         kind="ProvisionedResource",

@@ -14,7 +14,8 @@ import yaml
 from dev.cloud import document
 from function.contract.errors import ContractError
 from function.contract.strategy import CloudProvider, InjectionStrategy
-from function.render import budget, cloudinit, compressed, inject
+from function.render.documents import budget, cloudinit, compressed
+from function.render.fields import inject
 from tests.unit.function import given
 from tests.unit.function.render.test_cloudinit import ENROLMENT, SEED
 
@@ -91,7 +92,7 @@ def test_the_refusal_names_the_limit_and_both_sizes_and_no_content() -> None:
 @EVERY
 @pytest.mark.parametrize("enrolment", [ENROLMENT, SEED], ids=["plexd", "seed"])
 def test_a_document_within_the_limit_stays_as_it_is(
-    provider: CloudProvider, enrolment: cloudinit.Enrolment
+    provider: CloudProvider, enrolment: cloudinit.DocumentFields
 ) -> None:
     assert budget.fit(provider, cloudinit.body(enrolment)) == cloudinit.user_data(enrolment)
 
@@ -141,7 +142,7 @@ def written(text: str) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("enrolment", [ENROLMENT, LARGE, SEED], ids=["plexd", "ca", "seed"])
-def test_the_smaller_document_does_the_same(enrolment: cloudinit.Enrolment) -> None:
+def test_the_smaller_document_does_the_same(enrolment: cloudinit.DocumentFields) -> None:
     plain = cloudinit.user_data(enrolment)
 
     small = cloudinit.document(compressed.compressed(cloudinit.body(enrolment)))

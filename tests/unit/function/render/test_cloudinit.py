@@ -11,12 +11,12 @@ import yaml
 from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import DocumentForm
-from function.render import cloudinit
+from function.render.documents import cloudinit
 from tests.unit.function import given
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
-ENROLMENT = cloudinit.Enrolment(
+ENROLMENT = cloudinit.DocumentFields(
     base_url="https://api.example.org",
     plexd_download_url="https://downloads.example.org/plexd-linux-{arch}",
     plexd_sha256={"amd64": "a" * 64, "arm64": "b" * 64},
@@ -29,7 +29,7 @@ SEED = replace(
 )
 
 
-def body(enrolment: cloudinit.Enrolment) -> dict[str, Any]:
+def body(enrolment: cloudinit.DocumentFields) -> dict[str, Any]:
     document = cloudinit.user_data(enrolment)
     assert document.startswith("#cloud-config\n")
     loaded = yaml.safe_load(document)
@@ -37,7 +37,7 @@ def body(enrolment: cloudinit.Enrolment) -> dict[str, Any]:
     return loaded
 
 
-def files(enrolment: cloudinit.Enrolment) -> dict[str, tuple[str, str]]:
+def files(enrolment: cloudinit.DocumentFields) -> dict[str, tuple[str, str]]:
     entries = body(enrolment)["write_files"]
     return {entry["path"]: (entry["permissions"], entry["content"]) for entry in entries}
 
@@ -131,7 +131,7 @@ def test_the_seed_form_cannot_choose_an_architecture() -> None:
 
 
 @pytest.mark.parametrize("enrolment", [ENROLMENT, SEED], ids=["plexd", "seed"])
-def test_the_document_is_the_same_every_time_and_small(enrolment: cloudinit.Enrolment) -> None:
+def test_the_document_is_the_same_every_time_and_small(enrolment: cloudinit.DocumentFields) -> None:
     documents = {cloudinit.user_data(enrolment) for _ in range(3)}
 
     assert len(documents) == 1

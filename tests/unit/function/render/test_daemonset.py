@@ -10,7 +10,7 @@ import yaml
 
 from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
-from function.render.daemonset import (
+from function.render.documents.daemonset import (
     DaemonSetBundle,
     Profile,
     TokenDelivery,

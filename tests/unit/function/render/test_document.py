@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import CloudProvider, DocumentForm
-from function.render import budget, cloudinit, document
+from function.render.documents import budget, cloudinit, template
 from tests.unit.function import given
 from tests.unit.function.render.test_budget import bundle
 from tests.unit.function.render.test_cloudinit import ENROLMENT
@@ -25,16 +25,16 @@ TOKENS = st.one_of(
 )
 
 
-def fresh(provider: CloudProvider, enrolment: cloudinit.Enrolment) -> str:
+def fresh(provider: CloudProvider, enrolment: cloudinit.DocumentFields) -> str:
     try:
         return budget.fit(provider, cloudinit.body(enrolment))
     except ContractError as error:
         return f"refused: {error}"
 
 
-def given_out(provider: CloudProvider, enrolment: cloudinit.Enrolment) -> str:
+def given_out(provider: CloudProvider, enrolment: cloudinit.DocumentFields) -> str:
     try:
-        return document.text(provider, enrolment)
+        return template.text(provider, enrolment)
     except ContractError as error:
         return f"refused: {error}"
 
@@ -77,4 +77,4 @@ def test_it_is_the_document_that_is_rendered_anew(
     ],
 )
 def test_only_tokens_as_we_mint_them_stand_for_each_other(token: str, length: int | None) -> None:
-    assert document.replaceable(TokenPlaintext(token)) == length
+    assert template.replaceable(TokenPlaintext(token)) == length

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from function.render import install
+from function.render.documents import install
 
 PAYLOAD = b"#!/bin/sh\necho plexd\n"
 SUM = hashlib.sha256(PAYLOAD).hexdigest()

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from function.render import cloudinit, compressed
+from function.render.documents import cloudinit, compressed
 from tests.unit.function.render.test_budget import LARGE
 from tests.unit.function.render.test_cloudinit import ENROLMENT, PEM, SEED
 
@@ -51,13 +51,13 @@ def faults(document: str, schema: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("enrolment", [ENROLMENT, SEED], ids=["plexd", "seed"])
 def test_the_document_passes_cloud_inits_own_schema(
-    schema: dict[str, Any], enrolment: cloudinit.Enrolment
+    schema: dict[str, Any], enrolment: cloudinit.DocumentFields
 ) -> None:
     assert faults(cloudinit.user_data(enrolment), schema) == []
 
 
 def test_the_document_with_a_ca_passes_too(schema: dict[str, Any]) -> None:
-    changed = cloudinit.Enrolment(
+    changed = cloudinit.DocumentFields(
         base_url=ENROLMENT.base_url,
         plexd_download_url=ENROLMENT.plexd_download_url,
         plexd_sha256=ENROLMENT.plexd_sha256,
@@ -72,7 +72,7 @@ def test_the_document_with_a_ca_passes_too(schema: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("enrolment", [LARGE, SEED], ids=["ca", "seed"])
 def test_the_compressed_document_passes_too(
-    schema: dict[str, Any], enrolment: cloudinit.Enrolment
+    schema: dict[str, Any], enrolment: cloudinit.DocumentFields
 ) -> None:
     small = cloudinit.document(compressed.compressed(cloudinit.body(enrolment)))
 

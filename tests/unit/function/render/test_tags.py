@@ -12,8 +12,8 @@ from hypothesis import given as each
 from hypothesis import strategies as st
 
 from function.contract.strategy import CloudProvider
-from function.render import tag_notes, tags
-from function.render.tag_notes import NoteKind
+from function.render.tags import encoding, tag_notes
+from function.render.tags.tag_notes import NoteKind
 
 AWS, AZURE, GCP = CloudProvider.AWS, CloudProvider.AZURE, CloudProvider.GCP
 HETZNER, NOVA, GENERIC = CloudProvider.HETZNER, CloudProvider.OPENSTACK, CloudProvider.GENERIC
@@ -160,7 +160,7 @@ UNTIMED = settings(deadline=None)
 @example({"": "x", "/": "", "//a": " ", "a/": "\u2028", "\u0345": "\u0130"})
 @example({"x" * 600: "y" * 600, "日" * 300: "\U00010400" * 300})
 def test_any_labels_make_a_legal_map(provider: CloudProvider, labels: dict[str, str]) -> None:
-    made = tags.encode(provider, labels)
+    made = encoding.encode(provider, labels)
 
     assert LEGAL[provider](made.tags)
     assert list(made.tags) == sorted(made.tags)
@@ -175,7 +175,7 @@ def test_the_labels_order_does_not_matter(
     items = list(labels.items())
     turned = dict(items[index] for index in order if index < len(items))
 
-    assert tags.encode(provider, turned) == tags.encode(provider, labels)
+    assert encoding.encode(provider, turned) == encoding.encode(provider, labels)
 
 
 @UNTIMED
@@ -185,9 +185,9 @@ def test_the_labels_order_does_not_matter(
 def test_encoding_what_was_encoded_changes_nothing(
     provider: CloudProvider, labels: dict[str, str]
 ) -> None:
-    made = tags.encode(provider, labels).tags
+    made = encoding.encode(provider, labels).tags
 
-    again = tags.encode(provider, made)
+    again = encoding.encode(provider, made)
 
     assert again.tags == made
     assert again.notes == ()
@@ -198,7 +198,7 @@ def test_encoding_what_was_encoded_changes_nothing(
 def test_every_label_is_a_tag_as_it_is_or_in_a_note(
     provider: CloudProvider, labels: dict[str, str]
 ) -> None:
-    made = tags.encode(provider, labels)
+    made = encoding.encode(provider, labels)
 
     missing = {key for key, value in labels.items() if made.tags.get(key) != value}
     assert [note.label for note in made.notes] == [
@@ -211,7 +211,7 @@ def test_every_label_is_a_tag_as_it_is_or_in_a_note(
 def test_the_report_is_short_and_says_how_many(
     provider: CloudProvider, labels: dict[str, str]
 ) -> None:
-    notes = tags.encode(provider, labels).notes
+    notes = encoding.encode(provider, labels).notes
 
     report = tag_notes.report(notes)
 
@@ -259,20 +259,20 @@ def test_the_report_is_short_and_says_how_many(
 def test_a_label_becomes_a_tag_as_faithful_as_the_cloud_allows(
     provider: CloudProvider, label: tuple[str, str], tag: tuple[str, str]
 ) -> None:
-    made = tags.encode(provider, dict([label]))
+    made = encoding.encode(provider, dict([label]))
 
     assert made.tags == dict([tag])
     assert [note.kind for note in made.notes] == ([] if label == tag else [NoteKind.ALTERED])
 
 
 def noted(provider: CloudProvider, labels: Mapping[str, str]) -> list[tuple[str, NoteKind]]:
-    return [(note.label, note.kind) for note in tags.encode(provider, labels).notes]
+    return [(note.label, note.kind) for note in encoding.encode(provider, labels).notes]
 
 
 def test_of_two_labels_with_one_key_the_first_stays_and_the_other_is_told() -> None:
     labels = {"a.b": "second", "a!b": "first", "c": "x"}
 
-    made = tags.encode(GENERIC, labels)
+    made = encoding.encode(GENERIC, labels)
 
     assert made.tags == {"a_b": "first", "c": "x"}
     assert noted(GENERIC, labels) == [("a!b", NoteKind.ALTERED), ("a.b", NoteKind.COLLISION)]
@@ -282,7 +282,7 @@ def test_of_two_labels_with_one_key_the_first_stays_and_the_other_is_told() -> N
 def test_one_key_with_one_value_is_no_collision() -> None:
     labels = {"a!b": "x", "a_b": "x"}
 
-    assert tags.encode(GENERIC, labels).tags == {"a_b": "x"}
+    assert encoding.encode(GENERIC, labels).tags == {"a_b": "x"}
     assert noted(GENERIC, labels) == [("a!b", NoteKind.ALTERED)]
 
 
@@ -292,9 +292,9 @@ def test_keys_that_differ_in_case_collide_where_the_cloud_does_not_see_it(
 ) -> None:
     labels = {"Env": "a", "env": "b"}
 
-    assert tags.encode(provider, labels).tags == {"Env": "a"}
+    assert encoding.encode(provider, labels).tags == {"Env": "a"}
     assert noted(provider, labels) == [("env", NoteKind.COLLISION)]
-    assert tags.encode(AWS, labels).tags == labels
+    assert encoding.encode(AWS, labels).tags == labels
 
 
 def test_a_key_of_which_nothing_is_legal_is_left_out() -> None:
@@ -310,7 +310,7 @@ def test_beyond_the_count_the_last_in_order_are_left_out(
 ) -> None:
     labels = {f"label-{number:03}": "x" for number in range(64)}
 
-    made = tags.encode(provider, labels)
+    made = encoding.encode(provider, labels)
 
     assert list(made.tags) == sorted(labels)[:most]
     assert noted(provider, labels) == [(key, NoteKind.TOO_MANY) for key in sorted(labels)[most:]]
@@ -320,7 +320,7 @@ def test_what_exceeds_azures_total_is_left_out_and_a_smaller_one_goes_in() -> No
     labels = {f"label-{number}": "x" * 248 for number in range(6)}
     labels |= {"label-5": "x" * 240, "label-6": "x" * 9, "z": "1" * 13}
 
-    made = tags.encode(AZURE, labels)
+    made = encoding.encode(AZURE, labels)
 
     assert noted(AZURE, labels) == [("label-6", NoteKind.TOO_LARGE)]
     assert sum(len(key) + len(value) for key, value in made.tags.items()) == 1536
@@ -330,7 +330,7 @@ def test_notes_and_the_report_never_hold_a_value() -> None:
     labels = {f"k!{number}": f"s3cret\x00value {number}" for number in range(70)}
 
     for provider in CloudProvider:
-        notes = tags.encode(provider, labels).notes
+        notes = encoding.encode(provider, labels).notes
 
         assert notes
         assert "s3cret" not in f"{notes}{tag_notes.report(notes)}"
@@ -339,7 +339,7 @@ def test_notes_and_the_report_never_hold_a_value() -> None:
 def test_the_report_counts_all_and_names_the_first() -> None:
     labels = {f"a!{letter}": "x" for letter in "abcdefg"} | {"a?a": "y", "plain": "x"}
 
-    assert tag_notes.report(tags.encode(GENERIC, labels).notes) == (
+    assert tag_notes.report(encoding.encode(GENERIC, labels).notes) == (
         "1 label is left out of the cloud tags: 'a?a' (Collision); "
         "7 labels are altered in the cloud tags: "
         "'a!a', 'a!b', 'a!c', 'a!d', 'a!e' and 2 more"
@@ -348,7 +348,7 @@ def test_the_report_counts_all_and_names_the_first() -> None:
 
 
 def test_a_list_has_the_providers_field_names_and_the_keys_order() -> None:
-    assert tags.as_list({"b": "2", "a": "1"}, "key", "val") == [
+    assert encoding.as_list({"b": "2", "a": "1"}, "key", "val") == [
         {"key": "a", "val": "1"},
         {"key": "b", "val": "2"},
     ]

@@ -8,7 +8,8 @@ from hypothesis import example
 from hypothesis import given as each
 from hypothesis import strategies as st
 
-from function.render import inject, yaml
+from function.render.documents import yaml
+from function.render.fields import inject
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
@@ -44,7 +45,7 @@ def test_repeated_values_are_written_out() -> None:
 
 
 def test_shared_text_stands_once_and_reads_as_often_as_it_was_dumped() -> None:
-    text = yaml.Shared("one\ntwo: 'x'\n")
+    text = yaml.SharedText("one\ntwo: 'x'\n")
 
     dumped = yaml.dump({"a": text, "b": [text, "one"]})
 

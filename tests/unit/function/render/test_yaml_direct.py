@@ -8,7 +8,7 @@ import yaml as pyyaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from function.render import yaml
+from function.render.documents import yaml
 
 EXAMPLES = 200
 
@@ -56,6 +56,6 @@ def test_what_documents_are_made_of_is_written_as_pyyaml_writes_it(value: dict[s
 
 
 def test_a_text_that_stands_twice_is_pyyamls() -> None:
-    shared = yaml.Shared("text")
+    shared = yaml.SharedText("text")
 
     assert yaml.dump({"a": shared, "b": shared}) == 'a: &id001 "text"\nb: *id001\n'

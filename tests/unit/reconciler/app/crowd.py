@@ -11,14 +11,14 @@ from uuid_utils.compat import uuid7
 
 from function.contract import names
 from function.contract.strategy import MeshRole, Phase
-from reconciler.app.driver import Driver
-from reconciler.app.local_view import LocalView
-from reconciler.app.namespace_hold import NamespaceHold
-from reconciler.app.project_tick import ProjectTick
-from reconciler.app.steadiness import Steadiness
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.controller.controller import Controller
+from reconciler.app.guard.circuit_breaker import CircuitBreaker
+from reconciler.app.projects.project_reconciler import ProjectReconciler
+from reconciler.app.protection.namespace_hold import NamespaceHold
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.memory import FrozenClock, MemoryStore
 from tests.unit.reconciler import samples
@@ -76,9 +76,9 @@ class Crowd:
         self.resources = [self._make(number) for number in range(size)]
         self.ticks = Ticks(self.world)
         clock = self.world.store.clock
-        self.steadiness = Steadiness(lambda: clock.now().timestamp())
-        self.driver = Driver(
-            view=LocalView(
+        self.steadiness = CircuitBreaker(lambda: clock.now().timestamp())
+        self.driver = Controller(
+            view=ClusterView(
                 records=lambda: self.records,
                 projects=dict,
                 record_exists=self._exists,
@@ -88,7 +88,7 @@ class Crowd:
             repository=InMemoryBrokerRepository(self.world.store, cluster),
             tick=cast("Any", self.ticks),
             teardown=self.world.teardown,
-            project_tick=cast("ProjectTick", None),
+            project_tick=cast("ProjectReconciler", None),
             cluster_id=cluster,
         )
 

@@ -1,6 +1,6 @@
 """A world whose node does not come, on a cluster that refuses what breaks the order.
 
-Belongs here: what the tests of recreating share. Not here: a fact about it.
+What the tests of recreating share.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from function.contract.conditions import ConditionType, Said, find
+from function.contract.conditions import ConditionType, ObservedCondition, find
 from function.contract.record import SubstrateReference
 from function.contract.strategy import Phase
 from tests.fakes.management_cluster import InMemoryManagementCluster
@@ -86,7 +86,7 @@ async def overdue_world(*, silent: bool = False, **registration: Any) -> World:
     return world
 
 
-def stalled_of(world: World) -> Said | None:
+def stalled_of(world: World) -> ObservedCondition | None:
     """Return its Stalled condition while that is True."""
     stalled = find(world.status, ConditionType.STALLED)
     return stalled if stalled is not None and stalled.status == "True" else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.app.blocked import AGAIN_S
+from reconciler.app.converge.requeue import AGAIN_S
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
 from tests.unit.reconciler.app.world import SampleCatalog, World

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from function.contract import names
-from function.contract.conditions import ConditionType, Said, find
+from function.contract.conditions import ConditionType, ObservedCondition, find
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker.invariants import GENERATION_MAX
+from reconciler.domain.aggregate.invariants import GENERATION_MAX
 from reconciler.domain.identity.token import TTL_MAX, digest
-from reconciler.ports.broker import DrawnToken
+from reconciler.ports.store.aggregates import DrawnToken
 from tests.contract.worlds import unknown_token
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, World
@@ -105,7 +105,7 @@ async def _enrolling() -> World:
     return world
 
 
-def _stalled(world: World) -> Said | None:
+def _stalled(world: World) -> ObservedCondition | None:
     return find(world.status, ConditionType.STALLED)
 
 

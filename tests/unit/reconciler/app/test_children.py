@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from function.contract.conditions import ConditionType, Said, find
+from function.contract.conditions import ConditionType, ObservedCondition, find
 from function.contract.record import SubstrateReference, XRReference
 from function.contract.strategy import Phase
-from reconciler.app.children import Children
-from reconciler.domain.broker.children import CHILDREN_MAX, STUCK_S
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.cluster import LiveObject
+from reconciler.app.protection.children import SubstrateChildren
+from reconciler.domain.aggregate.children import CHILDREN_MAX, STUCK_S
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.management_cluster import LiveObject
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GONE, World
 
@@ -76,7 +76,7 @@ def _phase(world: World) -> Phase:
     return world.resource.phase
 
 
-def _deleted(world: World) -> Said:
+def _deleted(world: World) -> ObservedCondition:
     said = find(world.status, ConditionType.SUBSTRATE_DELETED)
     assert said is not None
     return said
@@ -300,7 +300,7 @@ async def test_what_another_substrate_of_its_name_composes_is_taken_in_at_once()
     world.cluster.objects[substrate] = replace(world.cluster.objects[substrate], uid="another")
     _child(world, DISK)
 
-    children = Children(world.cluster, world.store.clock)
+    children = SubstrateChildren(world.cluster, world.store.clock)
     found = await children.joined(world.resource, world.cluster.objects[substrate])
 
     assert [child.uid for child in found] == ["uid-vm", "uid-vm-disk"]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from function.contract.conditions import ConditionType, find
-from reconciler.app.blocked import AGAIN_S
+from reconciler.app.converge.requeue import AGAIN_S
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
 from tests.unit.reconciler.app.world import GONE

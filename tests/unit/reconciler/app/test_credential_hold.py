@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from function.contract import names
-from function.contract.catalog import SecretStoreRef
+from function.contract.catalog.published import SecretStoreRef
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
-from reconciler.app.credential_hold import CredentialHold
-from reconciler.domain.broker import shared_hold
-from reconciler.ports.cluster import Needed
+from reconciler.app.protection.credential_hold import CredentialHold
+from reconciler.domain.protection import shared_hold
+from reconciler.ports.cluster.management_cluster import Needed
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, World
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from function.contract import names
-from function.contract.conditions import ConditionType, Said, find
+from function.contract.conditions import ConditionType, ObservedCondition, find
 from function.contract.strategy import Phase
-from reconciler.domain.broker.errors import (
+from reconciler.domain.aggregate.errors import (
     NodeDeregistrationFailedError,
     TokenRevocationFailedError,
 )
-from reconciler.ports.broker import MeshRefusedError
+from reconciler.ports.store.aggregates import MeshRefusedError
 from tests.unit.reconciler.app.world import GONE, World
 
 DEADLINE = timedelta(minutes=15)
@@ -45,7 +45,7 @@ async def _fail(world: World) -> None:
         await world.tick()
 
 
-def _said(world: World, kind: ConditionType) -> Said:
+def _said(world: World, kind: ConditionType) -> ObservedCondition:
     said = find(world.status, kind)
     assert said is not None
     return said

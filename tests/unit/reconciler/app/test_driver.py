@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from function.contract.strategy import MeshRole, Phase
-from reconciler.app import driver
-from reconciler.app.keys import CredentialKey, SiblingsKey
-from reconciler.app.sweep import FULL_PASS, IN_TURN
-from reconciler.app.vanished import SECOND_LOOK_S
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.steadiness import CALM_S, FEW, Cause
+from reconciler.app.controller import controller
+from reconciler.app.controller.sweep import FULL_PASS, IN_TURN
+from reconciler.app.guard.missing_records import SECOND_LOOK_S
+from reconciler.app.queue.keys import CredentialKey, SiblingsKey
+from reconciler.domain.aggregate import ids
+from reconciler.domain.guard.circuit_breaker import CALM_S, FEW, BreakerCause
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.crowd import Crowd
@@ -31,7 +31,7 @@ async def test_records_that_vanish_in_numbers_are_not_believed(watch: bool) -> N
     await crowd.work()
 
     assert crowd.asked() == 0
-    assert crowd.steadiness.mode.causes == {Cause.RECORDS_VANISHED}
+    assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
 
 @BY
@@ -87,7 +87,7 @@ async def test_a_cache_that_lost_what_is_there_is_found_out() -> None:
 
     assert crowd.asked() == 0
     assert crowd.lists == 1
-    assert crowd.steadiness.mode.causes == {Cause.CACHE_STALE}
+    assert crowd.steadiness.mode.causes == {BreakerCause.CACHE_STALE}
 
 
 async def test_a_cache_that_was_listed_anew_thaws() -> None:
@@ -212,7 +212,7 @@ async def test_those_that_vanish_one_after_the_other_are_counted_together() -> N
     await crowd.work()
 
     assert crowd.asked() == FEW
-    assert crowd.steadiness.mode.causes == {Cause.RECORDS_VANISHED}
+    assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
 
 async def test_one_that_is_waited_for_while_its_xr_lives_is_counted_once() -> None:
@@ -275,7 +275,7 @@ async def test_a_cache_that_lost_many_is_listed_anew_and_thaws() -> None:
     crowd.live |= {crowd.where(resource) for resource in crowd.resources}
     crowd.lose(crowd.resources[:10], watch=True)
     await crowd.work()
-    assert crowd.steadiness.mode.causes == {Cause.RECORDS_VANISHED}
+    assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
     for _ in range(2):
         await crowd.driver.watch()
@@ -319,7 +319,7 @@ async def test_a_store_that_does_not_answer_freezes_and_one_that_is_slow_does_no
     monkeypatch.setattr(InMemoryBrokerRepository, "thawed", away)
     with pytest.raises(ConnectionRefusedError):
         await crowd.driver.watch()
-    assert crowd.steadiness.mode.causes == {Cause.STORE_UNREACHABLE}
+    assert crowd.steadiness.mode.causes == {BreakerCause.STORE_UNREACHABLE}
 
 
 async def test_substrates_lost_in_numbers_freeze() -> None:
@@ -334,7 +334,7 @@ async def test_substrates_lost_in_numbers_freeze() -> None:
         crowd.driver.changed("provisioningrecords", crowd.where(resource))
     await crowd.driver.watch()
 
-    assert crowd.steadiness.mode.causes == {Cause.SUBSTRATES_LOST}
+    assert crowd.steadiness.mode.causes == {BreakerCause.SUBSTRATES_LOST}
 
 
 async def test_substrates_that_were_lost_before_this_process_came_freeze_nothing() -> None:
@@ -457,4 +457,4 @@ def test_what_somebody_else_wrote_of_a_record_is_news_and_its_status_is_none(
     before = {"metadata": metadata, "status": {"phase": "Ready"}}
     after = {"metadata": {**metadata, **change}, "status": {"phase": "Failed"}}
 
-    assert (driver._news(after) != driver._news(before)) == news
+    assert (controller._news(after) != controller._news(before)) == news

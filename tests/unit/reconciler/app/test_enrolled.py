@@ -12,9 +12,9 @@ import pytest
 from function.contract.conditions import ConditionType, find, is_true
 from function.contract.record import SubstrateReference, wire
 from function.contract.strategy import Phase
-from reconciler.app import publishing, waiting
-from reconciler.app.sibling_hold import AGAIN_S
-from reconciler.domain.broker.release import XRFacts
+from reconciler.app.protection.sibling_hold import AGAIN_S
+from reconciler.app.status import publishing, waiting_messages
+from reconciler.domain.teardown.release import XRFacts
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
@@ -321,7 +321,7 @@ class TestSiblings:
         assert again == AGAIN_S
         assert _free(world)
         assert len(await world.unsettled()) == 1
-        world.store.clock.advance(timedelta(seconds=waiting.PIPELINE_S + 1))
+        world.store.clock.advance(timedelta(seconds=waiting_messages.PIPELINE_S + 1))
         assert await world.teardown.part(world.resource.id) is None
         assert await world.unsettled() == []
 
@@ -332,7 +332,7 @@ class TestSiblings:
         await world.tick_until_quiet()
         assert _free(world)
 
-        world.store.clock.advance(timedelta(seconds=waiting.PIPELINE_S))
+        world.store.clock.advance(timedelta(seconds=waiting_messages.PIPELINE_S))
         again = await world.teardown.part(world.resource.id)
         world.store.clock.advance(timedelta(seconds=1))
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from function.contract import names
-from function.contract.catalog import SecretStoreRef
+from function.contract.catalog.published import SecretStoreRef
 from function.contract.conditions import ConditionType, find
-from reconciler.app.blocked import AGAIN_S
-from reconciler.domain.broker import external_secret
+from reconciler.app.converge.requeue import AGAIN_S
+from reconciler.domain.protection import external_secret
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld, record
 from tests.unit.reconciler.app.world import World

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.fair_queue import RUN, FairQueue, Rank
+from reconciler.app.queue.fair_queue import RUN, FairQueue, Rank
 
 
 def test_lanes_take_turns_whatever_their_length() -> None:

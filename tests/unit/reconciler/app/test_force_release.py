@@ -10,14 +10,14 @@ import pytest
 from function.contract import names
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
-from reconciler.domain.broker.errors import (
+from reconciler.domain.aggregate.errors import (
     NodeDeregistrationFailedError,
     TokenRevocationFailedError,
 )
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.broker import MeshRefusedError
-from reconciler.ports.cluster import LiveObject
-from reconciler.ports.identity import StoreUnavailableError
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.aggregates import MeshRefusedError
 from tests.unit.reconciler.app.world import ALIVE, GONE, LEFT, PAUSED, Fuse, World
 
 REASON = "OPS-17: the mesh lost its store"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from reconciler.app.sweep import PAUSE_S, PORTION
+from reconciler.app.controller.sweep import PAUSE_S, PORTION
 from tests.simulation.loop import run
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.crowd import Crowd

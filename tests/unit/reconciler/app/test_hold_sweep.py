@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from function.contract import names
-from function.contract.catalog import SecretStoreRef, VaultPath
+from function.contract.catalog.published import SecretStoreRef, VaultPath
 from function.contract.strategy import Phase
-from reconciler.app.driver import Driver
-from reconciler.app.local_view import LocalView
-from reconciler.app.project_tick import ProjectTick
-from reconciler.app.steadiness import Steadiness
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.controller.controller import Controller
+from reconciler.app.guard.circuit_breaker import CircuitBreaker
+from reconciler.app.projects.project_reconciler import ProjectReconciler
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GONE, CrashError, Fuse, World
@@ -35,17 +35,17 @@ async def _ready() -> World:
     return world
 
 
-def _started(world: World, *, vanished: bool = True) -> Driver:
+def _started(world: World, *, vanished: bool = True) -> Controller:
     """Drive the world by a fresh process."""
     raw = world.raw["metadata"]
     records = {} if vanished else {(raw["namespace"], raw["name"]): world.raw}
-    steadiness = Steadiness(lambda: world.store.clock.now().timestamp())
-    return Driver(
-        view=LocalView(records=lambda: records, projects=dict, steadiness=steadiness),
+    steadiness = CircuitBreaker(lambda: world.store.clock.now().timestamp())
+    return Controller(
+        view=ClusterView(records=lambda: records, projects=dict, steadiness=steadiness),
         repository=InMemoryBrokerRepository(world.store, samples.CLUSTER),
         tick=world.tick_,
         teardown=world.teardown,
-        project_tick=cast("ProjectTick", None),
+        project_tick=cast("ProjectReconciler", None),
         cluster_id=samples.CLUSTER,
     )
 

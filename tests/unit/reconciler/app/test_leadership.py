@@ -11,11 +11,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from reconciler.app import leadership
-from reconciler.app.leadership import Leadership, Term
-from reconciler.domain.lease import Pace
-from reconciler.ports.identity import StoreUnavailableError
-from reconciler.ports.lease import FencedError, Lease
+from reconciler.app.controller import leader_election
+from reconciler.app.controller.leader_election import LeaderElection, LeadershipTerm
+from reconciler.domain.guard.lease import Pace
+from reconciler.ports.registration import StoreUnavailableError
+from reconciler.ports.store.lease import FencedError, Lease
 from tests.fakes.lease import InMemoryLeases
 
 PACE = Pace(ttl=timedelta(milliseconds=80))
@@ -27,7 +27,7 @@ ANSWER_S = 0.02
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leadership, "RETRY_S", 0.001)
+    monkeypatch.setattr(leader_election, "RETRY_S", 0.001)
 
 
 @dataclass
@@ -53,20 +53,20 @@ class Candidate:
 
     leases: InMemoryLeases = field(default_factory=InMemoryLeases)
     now: float = 0.0
-    terms: list[Term] = field(default_factory=list)
+    terms: list[LeadershipTerm] = field(default_factory=list)
     left_at_first_s: list[float] = field(default_factory=list)
     ended: int = 0
     fails_with: Exception | None = None
 
     def __post_init__(self) -> None:
-        self.leadership = Leadership(
+        self.leadership = LeaderElection(
             self.leases, key=KEY, holder="me", pace=PACE, clock=lambda: self.now
         )
 
     def wait_for_the_answer(self) -> None:
         self.now += ANSWER_S
 
-    async def lead(self, term: Term) -> None:
+    async def lead(self, term: LeadershipTerm) -> None:
         self.terms.append(term)
         self.left_at_first_s.append(term.left_s())
         try:
@@ -177,7 +177,7 @@ async def test_what_waits_for_the_store_is_torn_off_before_the_leader_is_waited_
     candidate = Candidate()
     order: list[str] = []
 
-    async def lead(term: Term) -> None:
+    async def lead(term: LeadershipTerm) -> None:
         term.at_end(lambda: order.append("torn off"))
         candidate.terms.append(term)
         try:

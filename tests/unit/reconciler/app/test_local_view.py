@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.app.keys import RecordKey
-from reconciler.app.local_view import LocalView
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.queue.keys import RecordKey
 
 KEY = RecordKey(namespace="shop", name="web-1")
 
@@ -14,7 +14,7 @@ KEY = RecordKey(namespace="shop", name="web-1")
 def test_a_record_that_the_cache_does_not_know_has_no_version(
     known: str | None, version: str
 ) -> None:
-    view = LocalView(records=dict, projects=dict, version_of=lambda _where: known)
+    view = ClusterView(records=dict, projects=dict, version_of=lambda _where: known)
 
     assert view.version(KEY) == version
 
@@ -25,6 +25,6 @@ def test_a_record_that_the_cache_does_not_know_has_no_version(
 def test_without_a_cache_the_record_itself_says_its_version(
     raw: dict[str, dict[str, str]], version: str
 ) -> None:
-    view = LocalView(records=lambda: {("shop", "web-1"): raw}, projects=dict)
+    view = ClusterView(records=lambda: {("shop", "web-1"): raw}, projects=dict)
 
     assert view.version(KEY) == version

@@ -7,25 +7,27 @@ from typing import Any, cast
 import pytest
 
 from function.contract import names
-from reconciler.app.driver import Driver
-from reconciler.app.keys import RecordKey
-from reconciler.app.local_view import LocalView
-from reconciler.app.project_tick import ProjectTick
-from reconciler.domain.broker import ids
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.app.controller.controller import Controller
+from reconciler.app.projects.project_reconciler import ProjectReconciler
+from reconciler.app.queue.keys import RecordKey
+from reconciler.domain.aggregate import ids
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import XR, EnrolledWorld, record
 from tests.unit.reconciler.app.world import ALIVE, GONE
 
 
-def _driver(world: EnrolledWorld, cluster_id: ids.ManagementClusterID = samples.CLUSTER) -> Driver:
+def _driver(
+    world: EnrolledWorld, cluster_id: ids.ManagementClusterID = samples.CLUSTER
+) -> Controller:
     nothing: dict[tuple[str, str], dict[str, Any]] = {}
-    return Driver(
-        view=LocalView(records=lambda: nothing, projects=lambda: nothing),
+    return Controller(
+        view=ClusterView(records=lambda: nothing, projects=lambda: nothing),
         repository=InMemoryBrokerRepository(world.store, cluster_id),
         tick=world.tick_,
         teardown=world.teardown,
-        project_tick=cast("ProjectTick", None),
+        project_tick=cast("ProjectReconciler", None),
         cluster_id=cluster_id,
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from function.contract import names
 from function.contract.strategy import Phase
-from reconciler.domain.broker import record_view
+from reconciler.domain.record import record_view
 from tests.fakes.memory import FrozenClock, MemoryStore
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, World

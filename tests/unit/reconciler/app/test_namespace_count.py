@@ -9,9 +9,9 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from function.contract import names
-from reconciler.app.local_view import LocalView
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.app.controller.cluster_view import ClusterView
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import StaleAggregateError
 from tests.fakes.census import InMemoryCensus
 from tests.fakes.management_cluster import InMemoryManagementCluster
 from tests.simulation.loop import run
@@ -205,6 +205,6 @@ def test_a_record_that_is_being_deleted_is_leaving() -> None:
         ("elsewhere", "web-3"): {"metadata": {"name": "web-3", "deletionTimestamp": at}},
     }
 
-    view = LocalView(records=lambda: records, projects=dict)
+    view = ClusterView(records=lambda: records, projects=dict)
 
     assert view.leaving(HERE) == ["web-1"]

@@ -16,20 +16,20 @@ from uuid_utils.compat import uuid7
 from function.contract import names
 from function.contract.record import SubstrateReference
 from function.contract.strategy import Phase
-from reconciler.adapters.metrics.leftovers import OrphanCollector
-from reconciler.app import orphan_sweep
-from reconciler.app.orphan_sweep import OrphanSweep
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.orphans import (
+from reconciler.adapters.metrics.orphans import OrphanCollector
+from reconciler.app.housekeeping import orphan_sweep
+from reconciler.app.housekeeping.orphan_sweep import OrphanSweep
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
+from reconciler.domain.teardown.orphans import (
     REMEDY,
-    Finding,
     Involved,
-    Marked,
+    MarkedObject,
+    OrphanFinding,
     namespace,
 )
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource, RecordIdentity
-from reconciler.ports.orphans import Kind
+from reconciler.ports.cluster.orphans import Kind
 from tests.fakes.memory import FrozenClock, MemoryStore, NodeRow
 from tests.fakes.orphans import (
     InMemoryMarkedObjects,
@@ -42,8 +42,8 @@ VM: Kind = ("blueprints.plexsphere.com/v1alpha1", "XGenericVM")
 SERVER: Kind = ("cloud.test/v1", "Server")
 
 
-def _marked(name: str, kind: Kind = VM) -> Marked:
-    return Marked(
+def _marked(name: str, kind: Kind = VM) -> MarkedObject:
+    return MarkedObject(
         api_version=kind[0],
         kind=kind[1],
         namespace="shop",
@@ -56,9 +56,9 @@ def _marked(name: str, kind: Kind = VM) -> Marked:
 class Passing(InMemoryMarkedObjects):
     """Has some objects that only the first look finds."""
 
-    passing: Sequence[Marked] = ()
+    passing: Sequence[MarkedObject] = ()
 
-    async def list_marked(self, kind: Kind) -> Sequence[Marked]:
+    async def list_marked(self, kind: Kind) -> Sequence[MarkedObject]:
         found = list(await super().list_marked(kind))
         return [*found, *(self.passing if self.asked.count(kind) == 1 else ())]
 
@@ -66,7 +66,7 @@ class Passing(InMemoryMarkedObjects):
 class Leftovers:
     """A cluster and a store, and the records that are in the cluster."""
 
-    def __init__(self, *marked: Marked) -> None:
+    def __init__(self, *marked: MarkedObject) -> None:
         self.marked = Passing(there=list(marked))
         self.store = MemoryStore(clock=FrozenClock(samples.NOW))
         self.ledger = InMemoryOrphanLedger(self.store, samples.CLUSTER)
@@ -233,7 +233,7 @@ async def test_an_aggregate_whose_record_is_gone_is_told() -> None:
     await left.process().sweep()
 
     assert [(item.finding, item.subject) for item in left.ledger.standing] == [
-        (Finding.RECORD_MISSING, missing.xr_name)
+        (OrphanFinding.RECORD_MISSING, missing.xr_name)
     ]
     (told,) = left.teller.told
     assert told.involved == namespace("shop")
@@ -247,7 +247,7 @@ async def test_a_node_that_force_release_left_in_the_mesh_is_told() -> None:
     await left.process().sweep()
 
     (found,) = left.ledger.standing
-    assert (found.finding, found.subject) == (Finding.NODE_OF_DELETED, f"node {node.id}")
+    assert (found.finding, found.subject) == (OrphanFinding.NODE_OF_DELETED, f"node {node.id}")
 
 
 async def test_the_sweep_ends_though_a_call_makes_an_error_of_its_cancellation(
@@ -255,7 +255,7 @@ async def test_the_sweep_ends_though_a_call_makes_an_error_of_its_cancellation(
 ) -> None:
     begun = asyncio.Event()
 
-    async def cut_off(_: Kind) -> Sequence[Marked]:
+    async def cut_off(_: Kind) -> Sequence[MarkedObject]:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -283,8 +283,8 @@ async def test_a_kind_that_may_not_be_listed_is_told_and_stops_no_other() -> Non
     await left.process().sweep()
 
     assert {item.finding for item in left.ledger.standing} == {
-        Finding.KIND_UNLISTED,
-        Finding.SUBSTRATE_WITHOUT_RECORD,
+        OrphanFinding.KIND_UNLISTED,
+        OrphanFinding.SUBSTRATE_WITHOUT_RECORD,
     }
 
 
@@ -324,6 +324,6 @@ def test_a_standby_counts_nothing() -> None:
     assert family.samples == []
 
 
-@pytest.mark.parametrize("finding", list(Finding))
-def test_every_finding_has_a_remedy(finding: Finding) -> None:
+@pytest.mark.parametrize("finding", list(OrphanFinding))
+def test_every_finding_has_a_remedy(finding: OrphanFinding) -> None:
     assert REMEDY[finding]

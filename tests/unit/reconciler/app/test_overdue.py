@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from function.contract.conditions import ConditionType, Said, find
+from function.contract.conditions import ConditionType, ObservedCondition, find
 from function.contract.record import SubstrateReference
 from function.contract.strategy import MeshRole, Phase
-from reconciler.domain.broker import unready
-from reconciler.domain.broker.children import DEPTH_MAX
-from reconciler.domain.broker.unready import LOOKS_MAX
-from reconciler.ports.cluster import LiveObject
+from reconciler.domain.aggregate.children import DEPTH_MAX
+from reconciler.domain.record import unready
+from reconciler.domain.record.unready import LOOKS_MAX
+from reconciler.ports.cluster.management_cluster import LiveObject
 from tests.fakes.memory import FrozenClock
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import World
@@ -37,7 +37,7 @@ def _says(world: World, reference: SubstrateReference, **said: tuple[str, str, s
     world.cluster.said[_key(reference)] = said
 
 
-def _stalled(world: World) -> Said:
+def _stalled(world: World) -> ObservedCondition:
     said = find(world.status, ConditionType.STALLED)
     assert said is not None
     return said

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from function.contract.catalog import BlueprintVersionSpec
+from function.contract.catalog.published import BlueprintVersionSpec
 from function.contract.conditions import ConditionType, find
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.ports.cluster import LiveObject
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.ports.cluster.management_cluster import LiveObject
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import World
 

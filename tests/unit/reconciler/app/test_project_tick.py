@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from function.contract import names
-from function.contract.tenancy import DomainSpec
-from reconciler.app.project_tick import REFUSED_S, ProjectTick
-from reconciler.domain.broker.errors import StaleAggregateError
+from function.contract.catalog.tenancy import DomainSpec
+from reconciler.app.projects.project_reconciler import REFUSED_S, ProjectReconciler
+from reconciler.domain.aggregate.errors import StaleAggregateError
 from tests.fakes.identity import InMemoryTenancyRepository
 from tests.fakes.memory import FrozenClock, MemoryStore
 from tests.fakes.project_gateway import InMemoryProjectGateway
@@ -29,7 +29,7 @@ class Counting:
         self.counted: list[str] = []
         self.refuses = False
         self.gateway = InMemoryProjectGateway()
-        self.tick = ProjectTick(
+        self.tick = ProjectReconciler(
             self.gateway,
             InMemoryTenancyRepository(MemoryStore()),
             FrozenClock(samples.NOW),

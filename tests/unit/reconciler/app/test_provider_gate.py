@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.contract.catalog import BlueprintVersionSpec
+from function.contract.catalog.published import BlueprintVersionSpec
 from function.contract.conditions import ConditionType, find
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, World

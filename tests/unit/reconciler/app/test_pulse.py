@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from reconciler.app.pulse import MISSED, SILENCE_MIN, Pulse
+from reconciler.app.controller.liveness import MISSED, SILENCE_MIN, Liveness
 
 SWEEP = timedelta(seconds=30)
 UNLED = timedelta(seconds=8)
@@ -15,7 +15,7 @@ class Heard:
 
     def __init__(self, *, sweep: timedelta = SWEEP) -> None:
         self.now = 0.0
-        self.pulse = Pulse(lambda: self.now, unled=UNLED, looks={"sweep": sweep, "write": SWEEP})
+        self.pulse = Liveness(lambda: self.now, unled=UNLED, looks={"sweep": sweep, "write": SWEEP})
 
     def passes(self, length: timedelta, *, by_us: bool | None, looks: tuple[str, ...] = ()) -> None:
         """Let time pass; `by_us` says who leads in it, None: the store tells of nobody."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.app.reachability import GAP_S, PROOF_S, Reachability
+from reconciler.app.registration.endpoint_uptime import GAP_S, PROOF_S, EndpointUptime
 
 NOTHING = timedelta()
 
@@ -20,7 +20,7 @@ class _Time:
         return self.seconds
 
 
-def _proved(reachability: Reachability, time: _Time, *, times: int) -> None:
+def _proved(reachability: EndpointUptime, time: _Time, *, times: int) -> None:
     for _ in range(times):
         time.seconds += PROOF_S
         reachability.proved()
@@ -32,25 +32,27 @@ def time() -> _Time:
 
 
 @pytest.fixture
-def reachability(time: _Time) -> Reachability:
-    return Reachability(time)
+def reachability(time: _Time) -> EndpointUptime:
+    return EndpointUptime(time)
 
 
 def test_before_the_listener_listens_nobody_could_come(
-    reachability: Reachability, time: _Time
+    reachability: EndpointUptime, time: _Time
 ) -> None:
     time.seconds += 1e6
 
     assert reachability.lasts() == NOTHING
 
 
-def test_it_lasts_from_the_first_proof_to_the_last(reachability: Reachability, time: _Time) -> None:
+def test_it_lasts_from_the_first_proof_to_the_last(
+    reachability: EndpointUptime, time: _Time
+) -> None:
     _proved(reachability, time, times=13)
 
     assert reachability.lasts() == timedelta(seconds=12 * PROOF_S)
 
 
-def test_a_store_that_failed_starts_it_anew(reachability: Reachability, time: _Time) -> None:
+def test_a_store_that_failed_starts_it_anew(reachability: EndpointUptime, time: _Time) -> None:
     _proved(reachability, time, times=13)
 
     reachability.lost()
@@ -61,7 +63,7 @@ def test_a_store_that_failed_starts_it_anew(reachability: Reachability, time: _T
 
 
 async def test_it_is_proved_by_answers_and_lost_by_errors(
-    reachability: Reachability, time: _Time
+    reachability: EndpointUptime, time: _Time
 ) -> None:
     answers = iter([True, True, True, False, True, True])
     lasted: list[float] = []
@@ -86,7 +88,9 @@ async def test_it_is_proved_by_answers_and_lost_by_errors(
     assert lasted == [0, 0, PROOF_S, 2 * PROOF_S, 0, 0, PROOF_S]
 
 
-def test_a_process_that_stood_still_starts_it_anew(reachability: Reachability, time: _Time) -> None:
+def test_a_process_that_stood_still_starts_it_anew(
+    reachability: EndpointUptime, time: _Time
+) -> None:
     _proved(reachability, time, times=13)
 
     time.seconds += GAP_S + 1

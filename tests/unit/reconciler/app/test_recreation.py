@@ -14,8 +14,8 @@ from function.contract import names
 from function.contract.conditions import ConditionType, find, is_true
 from function.contract.record import SubstrateReference
 from function.contract.strategy import MeshRole, Phase
-from reconciler.app.recreation import SILENT_S
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.app.replacement.replacement import SILENT_S
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld
 from tests.unit.reconciler.app.recreation_world import (

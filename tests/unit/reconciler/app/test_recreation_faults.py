@@ -13,9 +13,9 @@ import pytest
 from function.contract.conditions import ConditionType, find
 from function.contract.record import XRReference
 from function.contract.strategy import Phase
-from reconciler.app.recreation_brake import AT_ONCE_MAX, BEGUN_MAX, PER, RecreationBrake
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.app.replacement.rate_limit import AT_ONCE_MAX, BEGUN_MAX, PER, ReplacementRateLimit
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.identity import InMemoryNodeDeregistrar
 from tests.fakes.memory import FrozenClock, MemoryStore
@@ -416,8 +416,8 @@ def _another(resource: ProvisionedResource, xr: str) -> ProvisionedResource:
     return replace(resource, id=identity, xr_name=f"pr-{identity}", key=key, recreating_since=None)
 
 
-async def _begin(store: MemoryStore, *, xrs: list[str]) -> tuple[RecreationBrake, list[bool]]:
-    brake = RecreationBrake(InMemoryBrokerRepository(store, samples.CLUSTER))
+async def _begin(store: MemoryStore, *, xrs: list[str]) -> tuple[ReplacementRateLimit, list[bool]]:
+    brake = ReplacementRateLimit(InMemoryBrokerRepository(store, samples.CLUSTER))
     results = []
     for xr in xrs:
         one = _another(samples.resource(phase=Phase.ENROLLING), xr)

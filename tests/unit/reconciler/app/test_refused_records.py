@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from reconciler.app.keys import Key, RecordKey
-from reconciler.app.refused_records import CHUNK, PAUSE_S, RefusedRecords
-from reconciler.app.work_queue import WorkQueue
+from reconciler.app.controller.refused_records import CHUNK, PAUSE_S, RefusedRecords
+from reconciler.app.queue.keys import Key, RecordKey
+from reconciler.app.queue.work_queue import WorkQueue
 from tests.simulation.loop import run
 from tests.unit.reconciler.app.crowd import Crowd
 

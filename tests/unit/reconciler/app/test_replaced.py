@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.app.waiting import PIPELINE_S
-from reconciler.domain.broker import remaking
-from reconciler.domain.broker.release import XRFacts
+from reconciler.app.status.waiting_messages import PIPELINE_S
+from reconciler.domain.replacement import transitions
+from reconciler.domain.teardown.release import XRFacts
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld
 from tests.unit.reconciler.app.recreation_world import (
     audit_of,
@@ -152,7 +152,7 @@ async def test_the_one_that_comes_back_is_the_nodes() -> None:
 async def test_a_row_that_knows_none_learns_it_and_accuses_nobody() -> None:
     world = make_world()
     await world.until_ready()
-    world.store.resources[world.resource.id] = remaking.known_as(world.resource, None)
+    world.store.resources[world.resource.id] = transitions.known_as(world.resource, None)
 
     await world.tick_until_quiet()
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.app import retention
-from reconciler.app.retention import Retention
-from reconciler.ports.retention import Remains
+from reconciler.app.housekeeping import retention
+from reconciler.app.housekeeping.retention import Retention
+from reconciler.ports.store.retention import Remains
 from tests.fakes.retention import InMemoryRetention
 
 DAY = timedelta(days=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from reconciler.app.vanished import SECOND_LOOK_S
-from reconciler.domain.broker.steadiness import Cause
+from reconciler.app.guard.missing_records import SECOND_LOOK_S
+from reconciler.domain.guard.circuit_breaker import BreakerCause
 from tests.fakes.memory import MemoryStore
 from tests.simulation.ground import LoopClock
 from tests.simulation.loop import run
@@ -44,7 +44,7 @@ def test_the_first_of_many_are_not_believed_at_their_second_look() -> None:
         crowd.lose(crowd.resources[:10], watch=True)
 
         await asyncio.sleep(1)
-        assert crowd.steadiness.mode.causes == {Cause.RECORDS_VANISHED}
+        assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
         await asyncio.sleep(10 * SECOND_LOOK_S)
 
         assert crowd.asked() == 0
@@ -74,7 +74,7 @@ def test_a_cache_that_a_live_look_contradicted_is_looked_at_again_although_nothi
         assert not crowd.steadiness.frozen
         await asyncio.sleep(2)
 
-        assert crowd.steadiness.mode.causes == {Cause.CACHE_STALE}
+        assert crowd.steadiness.mode.causes == {BreakerCause.CACHE_STALE}
         assert crowd.lists == 1
         assert crowd.asked() == 0
 

@@ -11,8 +11,8 @@ import pytest
 
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
-from reconciler.app import residence
-from reconciler.domain.broker import ids
+from reconciler.app.guard import cluster_identity
+from reconciler.domain.aggregate import ids
 from tests.fakes.census import InMemoryCensus
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, World
@@ -168,17 +168,20 @@ class Asked(InMemoryCensus):
 
 async def test_records_of_another_cluster_are_found_among_thousands() -> None:
     here = await _ready()
-    uids = [*(f"uid-{number}" for number in range(residence.CHUNK)), here.resource.record.uid]
+    uids = [
+        *(f"uid-{number}" for number in range(cluster_identity.CHUNK)),
+        here.resource.record.uid,
+    ]
     mine, other = Asked(here.store, samples.CLUSTER), Asked(here.store, OTHER)
 
-    assert await residence.elsewhere(other, uids) == "local"
-    assert await residence.elsewhere(mine, uids) is None
+    assert await cluster_identity.elsewhere(other, uids) == "local"
+    assert await cluster_identity.elsewhere(mine, uids) is None
 
-    assert mine.sizes == other.sizes == [residence.CHUNK, 1]
+    assert mine.sizes == other.sizes == [cluster_identity.CHUNK, 1]
 
 
 async def test_nobody_is_asked_for_no_records() -> None:
     census = Asked((await _ready()).store, OTHER)
 
-    assert await residence.elsewhere(census, []) is None
+    assert await cluster_identity.elsewhere(census, []) is None
     assert census.sizes == ()

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.domain.aggregate.errors import StaleAggregateError
 from tests.unit.reconciler.app.world import ALIVE, World
 
 

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker.errors import StaleAggregateError
+from reconciler.domain.aggregate.errors import StaleAggregateError
 from tests.unit.reconciler.app.world import ALIVE, RESTART, World
 
 

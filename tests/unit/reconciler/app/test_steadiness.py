@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from reconciler.app import steadiness
-from reconciler.app.steadiness import ANSWERS_WINDOW_S, WINDOW_S, Steadiness
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.steadiness import ANSWERS_MIN, CALM_S, FEW, Cause
+from reconciler.app.guard import circuit_breaker
+from reconciler.app.guard.circuit_breaker import ANSWERS_WINDOW_S, WINDOW_S, CircuitBreaker
+from reconciler.domain.aggregate import ids
+from reconciler.domain.guard.circuit_breaker import ANSWERS_MIN, CALM_S, FEW, BreakerCause
 
 RESOURCES = [ids.ProvisionedResourceID(UUID(int=number)) for number in range(FEW + 1)]
 
@@ -37,27 +37,27 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def seen(clock: Clock) -> Steadiness:
-    return Steadiness(clock)
+def seen(clock: Clock) -> CircuitBreaker:
+    return CircuitBreaker(clock)
 
 
-def test_a_doubt_of_who_stands_by_freezes_the_term_that_begins(seen: Steadiness) -> None:
-    seen.doubted(Cause.WENT_BACK)
+def test_a_doubt_of_who_stands_by_freezes_the_term_that_begins(seen: CircuitBreaker) -> None:
+    seen.doubted(BreakerCause.WENT_BACK)
 
     with seen.leading():
-        assert seen.mode.causes == {Cause.WENT_BACK}
+        assert seen.mode.causes == {BreakerCause.WENT_BACK}
 
 
-def test_a_doubt_of_one_term_freezes_the_next(seen: Steadiness) -> None:
+def test_a_doubt_of_one_term_freezes_the_next(seen: CircuitBreaker) -> None:
     with seen.leading():
-        seen.doubted(Cause.LIST_SHRANK)
+        seen.doubted(BreakerCause.LIST_SHRANK)
 
     with seen.leading():
         assert seen.frozen
 
 
 def test_what_the_driver_of_one_term_missed_is_looked_at_anew_in_the_next(
-    seen: Steadiness, clock: Clock
+    seen: CircuitBreaker, clock: Clock
 ) -> None:
     with seen.leading():
         for each in RESOURCES:
@@ -71,12 +71,12 @@ def test_what_the_driver_of_one_term_missed_is_looked_at_anew_in_the_next(
     with seen.leading():
         assert not seen.frozen
         assert len(seen.vanished) == 0
-        seen.doubted(Cause.WENT_BACK)
+        seen.doubted(BreakerCause.WENT_BACK)
         assert seen.frozen
 
 
 def test_what_was_given_up_counts_for_as_long_as_what_happened_once(
-    seen: Steadiness, clock: Clock
+    seen: CircuitBreaker, clock: Clock
 ) -> None:
     for each in RESOURCES:
         seen.gave_up(each)
@@ -89,7 +89,7 @@ def test_what_was_given_up_counts_for_as_long_as_what_happened_once(
     assert seen.mode.calm_since == clock.now
 
 
-def test_one_that_was_given_up_is_not_missing_too(seen: Steadiness) -> None:
+def test_one_that_was_given_up_is_not_missing_too(seen: CircuitBreaker) -> None:
     for each in RESOURCES[:FEW]:
         seen.vanished.missed(each)
         seen.gave_up(each)
@@ -99,9 +99,9 @@ def test_one_that_was_given_up_is_not_missing_too(seen: Steadiness) -> None:
 
 
 async def test_who_stands_by_keeps_no_answer_for_longer_than_it_counts(
-    seen: Steadiness, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    seen: CircuitBreaker, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steadiness, "LOOK_S", 0.001)
+    monkeypatch.setattr(circuit_breaker, "LOOK_S", 0.001)
     watching = asyncio.create_task(seen.watch())
     for _ in range(ANSWERS_MIN):
         seen.answered(False)
@@ -116,14 +116,14 @@ async def test_who_stands_by_keeps_no_answer_for_longer_than_it_counts(
 
 
 def test_only_who_leads_tells_of_a_freeze(
-    seen: Steadiness, clock: Clock, caplog: pytest.LogCaptureFixture
+    seen: CircuitBreaker, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    seen.doubted(Cause.WENT_BACK)
+    seen.doubted(BreakerCause.WENT_BACK)
     assert caplog.messages == []
 
     with seen.leading():
-        assert caplog.messages == [f"frozen causes={Cause.WENT_BACK}"]
+        assert caplog.messages == [f"frozen causes={BreakerCause.WENT_BACK}"]
         clock.now += WINDOW_S + 1
         seen.judge()
 

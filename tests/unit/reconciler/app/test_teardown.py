@@ -11,10 +11,10 @@ import pytest
 from function.contract import names
 from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
-from reconciler.app import waiting
-from reconciler.domain.broker.errors import NodeDeregistrationFailedError
-from reconciler.domain.broker.release import XRFacts
-from reconciler.ports.cluster import KindNotServedError, NotAllowedError
+from reconciler.app.status import waiting_messages
+from reconciler.domain.aggregate.errors import NodeDeregistrationFailedError
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.management_cluster import KindNotServedError, NotAllowedError
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
 
@@ -327,11 +327,11 @@ async def test_a_clock_that_lags_does_not_hold_a_deletion_up() -> None:
 
 
 def test_a_going_substrate_is_polled_ever_more_slowly() -> None:
-    waits = [waiting.poll_interval_s(seconds) for seconds in (0, 10, 60, 3600)]
+    waits = [waiting_messages.poll_interval_s(seconds) for seconds in (0, 10, 60, 3600)]
 
     assert waits == sorted(waits)
-    assert waits[0] == waiting.POLL_FIRST_S
-    assert waits[-1] == waiting.POLL_MAX_S
+    assert waits[0] == waiting_messages.POLL_FIRST_S
+    assert waits[-1] == waiting_messages.POLL_MAX_S
 
 
 UNSERVED = KindNotServedError("cannot look up XGenericVM: g/v1alpha1 is not served")

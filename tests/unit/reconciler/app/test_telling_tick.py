@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from function.contract.conditions import ConditionType, find
-from reconciler.adapters.kubernetes.client import KubernetesError, UnreachableError
-from reconciler.app.telling_tick import MESSAGE_MAX, PATIENCE, TellingTick
-from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.ports.identity import StoreUnavailableError
+from reconciler.adapters.kubernetes.transport.client import KubernetesError, UnreachableError
+from reconciler.app.controller.failure_reporter import MESSAGE_MAX, PATIENCE, FailureReporter
+from reconciler.domain.aggregate.errors import StaleAggregateError
+from reconciler.ports.registration import StoreUnavailableError
 from tests.unit.reconciler.app.world import RESTART, World
 
 Said = tuple[str, str, str]
@@ -24,7 +24,7 @@ class Failing:
     """A world where one call of the API server is refused until it is mended."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, call: str = "create_token_secret") -> None:
-        self.world = World(makes=TellingTick)
+        self.world = World(makes=FailureReporter)
         self.refusal: Exception | None = refusal(403)
         inner: Any = getattr(self.world.cluster, call)
 
@@ -156,7 +156,7 @@ async def test_a_long_refusal_is_cut(failing: Failing) -> None:
 
 
 async def test_it_comes_back_when_its_work_says_so() -> None:
-    plain, telling = World(), World(makes=TellingTick)
+    plain, telling = World(), World(makes=FailureReporter)
     for world in (plain, telling):
         world.cluster.unenforced = "plexsphere-hold"
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.app.sweep import PAUSE_S, PORTION, breathe
-from reconciler.app.ticker import REST_S, Ticker
+from reconciler.app.controller.sweep import PAUSE_S, PORTION, pause
+from reconciler.app.controller.ticker import REST_S, Ticker
 from tests.simulation.loop import run
 
 INTERVAL = timedelta(seconds=30)
@@ -73,7 +73,7 @@ def test_a_gentle_sweep_pauses_after_each_portion_and_not_for_ever(of: int, took
         loop = asyncio.get_running_loop()
         started = loop.time()
         for asked in range(1, of + 1):
-            await breathe(asked, of=of, gently=True)
+            await pause(asked, of=of, gently=True)
         return round(loop.time() - started, 3)
 
     assert run(ask()) == took_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.app.vanished import SECOND_LOOK_S, Vanished
+from reconciler.app.guard.missing_records import SECOND_LOOK_S, MissingRecords
 from tests.unit.reconciler import samples
 
 
@@ -15,7 +15,7 @@ class _Time:
 
 def test_one_that_a_sweep_found_again_is_waited_for_anew() -> None:
     time = _Time()
-    vanished = Vanished(time)
+    vanished = MissingRecords(time)
     assert vanished.missed(samples.ID) == SECOND_LOOK_S
     time.now = SECOND_LOOK_S
 
@@ -27,7 +27,7 @@ def test_one_that_a_sweep_found_again_is_waited_for_anew() -> None:
 
 def test_one_that_is_missing_still_keeps_its_time() -> None:
     time = _Time()
-    vanished = Vanished(time)
+    vanished = MissingRecords(time)
     vanished.missed(samples.ID)
     time.now = SECOND_LOOK_S
 
@@ -37,7 +37,7 @@ def test_one_that_is_missing_still_keeps_its_time() -> None:
 
 
 def test_a_contradiction_is_forgotten_with_what_was_found_again() -> None:
-    vanished = Vanished(_Time())
+    vanished = MissingRecords(_Time())
     assert not vanished.contradicted(samples.ID)
 
     vanished.only(set())

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from reconciler.app.fair_queue import RUN, Rank
-from reconciler.app.keys import Key, ProjectKey, RecordKey
-from reconciler.app.work_queue import BACKOFF_MAX_S, CONFLICTS_MAX, Work, WorkQueue, describe
-from reconciler.domain.broker.errors import InvalidInputError, StaleAggregateError
+from reconciler.app.queue.fair_queue import RUN, Rank
+from reconciler.app.queue.keys import Key, ProjectKey, RecordKey
+from reconciler.app.queue.work_queue import BACKOFF_MAX_S, CONFLICTS_MAX, Work, WorkQueue, describe
+from reconciler.domain.aggregate.errors import InvalidInputError, StaleAggregateError
 
 A, B = ProjectKey(name="a"), ProjectKey(name="b")
 

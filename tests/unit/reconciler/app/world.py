@@ -15,13 +15,13 @@ from function.contract import names
 from function.contract.record import Enrolment, SubstrateReference
 from function.contract.strategy import Phase
 from reconciler.adapters.clock import UUIDv7Source
-from reconciler.app.broker_service import Service, ServicePorts
-from reconciler.app.broker_tick import Knobs, Tick, TickPorts
-from reconciler.app.teardown import Teardown, TeardownPorts
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.release import XRFacts
-from reconciler.domain.broker.resource import ProvisionedResource
-from reconciler.ports.catalog import ProjectView
+from reconciler.app.admission.service import Service, ServicePorts
+from reconciler.app.converge.reconciler import Reconciler, ReconcilerOptions, ReconcilerPorts
+from reconciler.app.teardown.teardown import Teardown, TeardownPorts
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.catalog import ProjectView
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.catalog import InMemoryCatalog
 from tests.fakes.hold_ledger import InMemoryHoldLedger
@@ -127,7 +127,7 @@ class World:
     steady: bool = True
     clock: FrozenClock | None = None
     base_url: str = "https://api.example.org"
-    makes: type[Tick] = Tick
+    makes: type[Reconciler] = Reconciler
     cluster_id: ids.ManagementClusterID = samples.CLUSTER
 
     def __post_init__(self) -> None:
@@ -144,9 +144,11 @@ class World:
             "holds": Mortal(InMemoryHoldLedger(self.store, self.cluster_id), self.fuse),
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=self.cluster_id)
-        knobs = Knobs(enrolment=Enrolment(base_url=self.base_url), token_ttl=timedelta(hours=1))
+        knobs = ReconcilerOptions(
+            enrolment=Enrolment(base_url=self.base_url), token_ttl=timedelta(hours=1)
+        )
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        ports = TickPorts(
+        ports = ReconcilerPorts(
             **shared, **mesh, reachable=lambda: self.reachable, steady=lambda: self.steady
         )
         self.tick_ = self.makes(ports, service, self.teardown, knobs=knobs)

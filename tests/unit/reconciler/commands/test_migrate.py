@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.postgres.connection import migrate
 from reconciler.commands.store import EXIT_FAILED, EXIT_SETTINGS
 from reconciler.main import cli
 from tests.fakes.databases import empty_database

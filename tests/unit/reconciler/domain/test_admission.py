@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from function.contract.parameter import Constant
+from function.contract.catalog.parameter import Constant
 from function.contract.record import Declaration
-from reconciler.domain.broker.admission import immutable, judge, judge_enrolled
-from reconciler.domain.broker.errors import BrokerError, RefusedError
+from reconciler.domain.admission.admission import immutable, judge, judge_enrolled
+from reconciler.domain.aggregate.errors import BrokerError, RefusedError
 from tests.unit.reconciler.samples import BLUEPRINT, CLOUD, CREDENTIAL, DECLARATION, ENROLLED
 
 

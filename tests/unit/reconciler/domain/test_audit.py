@@ -7,13 +7,13 @@ from itertools import product
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import audit
-from reconciler.domain.broker.audit import AuditAction
-from reconciler.domain.broker.errors import InvalidInputError
-from reconciler.domain.broker.force_release import ForceRelease
-from reconciler.domain.broker.phase import is_teardown
-from reconciler.domain.broker.protected_object import ProtectedObject
-from reconciler.domain.broker.resource import ProvisionedResource
+from reconciler.domain.aggregate.errors import InvalidInputError
+from reconciler.domain.aggregate.phase import is_teardown
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.events import audit
+from reconciler.domain.events.audit import AuditAction
+from reconciler.domain.teardown.force_release import ForceRelease
 from tests.unit.reconciler import samples
 
 STATES = list(product(Phase, (False, True), (False, True)))

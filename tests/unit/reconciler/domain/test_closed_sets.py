@@ -13,14 +13,10 @@ import yaml
 
 from function.contract.conditions import Reason
 from function.contract.strategy import BootstrapState, Phase
-from reconciler.domain.broker.audit import AuditAction
-from reconciler.domain.broker.errors import (
-    BrokerError,
-    RefusedError,
-    TokenRevocationFailedError,
-)
-from reconciler.domain.broker.events import EventType
-from reconciler.domain.broker.phase import Action
+from reconciler.domain.aggregate.errors import BrokerError, RefusedError, TokenRevocationFailedError
+from reconciler.domain.aggregate.phase import Action
+from reconciler.domain.events.audit import AuditAction
+from reconciler.domain.events.lifecycle import EventType
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "states.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from function.contract import names
-from function.contract.catalog import SecretStoreRef, VaultPath
-from reconciler.domain.broker import external_secret
+from function.contract.catalog.published import SecretStoreRef, VaultPath
+from reconciler.domain.protection import external_secret
 
 VAULT = VaultPath(mount="kv", path="acme/demo")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from function.contract import names
-from reconciler.domain.broker import force_release
-from reconciler.domain.broker.force_release import REASON_MAX, ForceRelease
-from reconciler.domain.broker.verdicts import Why
+from reconciler.domain.aggregate.explanation import Explanation
+from reconciler.domain.teardown import force_release
+from reconciler.domain.teardown.force_release import REASON_MAX, ForceRelease
 
 FIELD = f"metadata.annotations[{names.ANNOTATION_FORCE_RELEASE}]"
 
@@ -49,7 +49,7 @@ def test_what_is_no_reason_is_told_with_field_and_rule_and_not_its_value(
 ) -> None:
     told = force_release.read(_metadata(reason))
 
-    assert isinstance(told, Why)
+    assert isinstance(told, Explanation)
     assert told.reason == "ForceReleaseInvalid"
     assert told.message.startswith(f"{FIELD}: ")
     assert rule in told.message

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker.phase import TEARDOWN, Action, ObservedXR, is_teardown, next_phase
+from reconciler.domain.aggregate.phase import TEARDOWN, Action, ObservedXR, is_teardown, next_phase
 
 UNKNOWN = "Hibernating"
 PHASES = [*(phase.value for phase in Phase), UNKNOWN]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from function.contract.record import SubstrateReference, XRReference
-from reconciler.domain.broker import protection
-from reconciler.domain.broker.errors import RefusedError
-from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.aggregate.errors import RefusedError
+from reconciler.domain.aggregate.protected_object import ProtectedObject
+from reconciler.domain.protection import protection
 
 
 def _reference(kind: str, name: str, version: str = "v1") -> SubstrateReference:

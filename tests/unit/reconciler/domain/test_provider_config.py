@@ -11,13 +11,13 @@ import yaml
 from pydantic import ValidationError
 
 from function.contract import names
-from function.contract.catalog import (
+from function.contract.catalog.published import (
     BlueprintVersionSpec,
     CloudCredentialSpec,
     CloudSpec,
     ProviderConfigTarget,
 )
-from reconciler.domain.broker import provider_config
+from reconciler.domain.protection import provider_config
 from tests.unit.reconciler import samples
 
 ROOT = Path(__file__).parents[4]

@@ -7,14 +7,14 @@ from itertools import product
 
 import pytest
 
-from reconciler.domain.broker.release import (
-    Farewell,
-    Fence,
-    FenceFacts,
+from reconciler.domain.teardown.release import (
+    AbsenceBarrier,
+    AbsenceFacts,
+    FinalizerStep,
     Release,
     XRFacts,
-    next_farewell,
-    next_fence,
+    next_barrier,
+    next_finalizer_step,
     next_release,
     teardown_asked,
 )
@@ -49,7 +49,9 @@ def test_nobody_deletes_while_a_pipeline_run_may_be_in_flight(xr: XRFacts) -> No
 
 
 FENCES = [
-    FenceFacts(xr=xr, published=published, acknowledged=acknowledged, seen=seen, pipeline_over=over)
+    AbsenceFacts(
+        xr=xr, published=published, acknowledged=acknowledged, seen=seen, pipeline_over=over
+    )
     for xr in EVERYTHING
     for published, acknowledged, seen, over in product((False, True), repeat=4)
 ]
@@ -59,8 +61,8 @@ FENCES = [
     "facts",
     [each for each in FENCES if not each.xr.exists or not each.published or each.acknowledged],
 )
-def test_nothing_composed_and_nothing_allowed_needs_no_fence(facts: FenceFacts) -> None:
-    assert next_fence(facts) is Fence.PASSED
+def test_nothing_composed_and_nothing_allowed_needs_no_fence(facts: AbsenceFacts) -> None:
+    assert next_barrier(facts) is AbsenceBarrier.PASSED
 
 
 FENCED = [each for each in FENCES if each.xr.exists and each.published and not each.acknowledged]
@@ -73,28 +75,32 @@ LAST_RUN = {"paused": True, "seen": False, "pipeline_over": False}
 @pytest.mark.parametrize(
     ("reason", "where", "fence"),
     [
-        ("it acknowledges in its next run", ALIVE, Fence.AWAIT_FUNCTION),
+        ("it acknowledges in its next run", ALIVE, AbsenceBarrier.AWAIT_FUNCTION),
         (
             "its last run goes on",
             {"terminating": True, "paused": False, "composing_finalizer": True},
-            Fence.AWAIT_CROSSPLANE,
+            AbsenceBarrier.AWAIT_CROSSPLANE,
         ),
         (
             "Crossplane let go of it",
             {"terminating": True, "paused": False, "composing_finalizer": False},
-            Fence.PASSED,
+            AbsenceBarrier.PASSED,
         ),
-        ("paused in a run that may create", LAST_RUN, Fence.AWAIT_PIPELINE),
-        ("paused, and its creating run is over", {"paused": True, "seen": True}, Fence.PASSED),
-        ("paused for long", {"paused": True, "pipeline_over": True}, Fence.PASSED),
+        ("paused in a run that may create", LAST_RUN, AbsenceBarrier.AWAIT_PIPELINE),
+        (
+            "paused, and its creating run is over",
+            {"paused": True, "seen": True},
+            AbsenceBarrier.PASSED,
+        ),
+        ("paused for long", {"paused": True, "pipeline_over": True}, AbsenceBarrier.PASSED),
     ],
 )
 def test_absence_is_never_believed_while_a_run_may_be_in_flight(
-    reason: str, where: dict[str, bool], fence: Fence
+    reason: str, where: dict[str, bool], fence: AbsenceBarrier
 ) -> None:
     """The cases of docs/decisions/0006; what one does not name makes no difference to it."""
     told = {
-        next_fence(facts)
+        next_barrier(facts)
         for facts in FENCED
         if where.items() <= {**asdict(facts), **asdict(facts.xr)}.items()
     }
@@ -118,6 +124,6 @@ def test_a_deletion_and_a_drain_ask_for_the_same_teardown(
 
 @pytest.mark.parametrize("terminating", [False, True])
 def test_the_finalizer_stays_until_the_record_terminates(*, terminating: bool) -> None:
-    taken = next_farewell(terminating=terminating) is Farewell.TAKE_FINALIZER_OFF
+    taken = next_finalizer_step(terminating=terminating) is FinalizerStep.TAKE_FINALIZER_OFF
 
     assert taken == terminating

@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from function.contract.strategy import Phase
-from reconciler.domain.broker import ids
-from reconciler.domain.broker.errors import InvalidInputError
-from reconciler.domain.broker.invariants import GENERATION_MAX
-from reconciler.domain.broker.protected_object import ProtectedObject
+from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.errors import InvalidInputError
+from reconciler.domain.aggregate.invariants import GENERATION_MAX
+from reconciler.domain.aggregate.protected_object import ProtectedObject
 from tests.unit.reconciler import samples
 
 ZERO = UUID(int=0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.domain.broker import shared_hold
-from reconciler.domain.broker.shared_hold import Use
+from reconciler.domain.protection import shared_hold
+from reconciler.domain.protection.shared_hold import Use
 
 SECRET = shared_hold.secret("here", "s", "acme")
 CONFIG = shared_hold.provider_config(

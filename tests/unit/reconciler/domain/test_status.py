@@ -11,12 +11,13 @@ import pytest
 from function.contract.conditions import ConditionType, is_true
 from function.contract.record import RecordStatus
 from function.contract.strategy import Phase
-from reconciler.domain.broker import phase as phases
-from reconciler.domain.broker.status import may_wait, render
-from reconciler.domain.broker.verdicts import StatusFacts, Why, verdicts
+from reconciler.domain.aggregate import phase as phases
+from reconciler.domain.aggregate.explanation import Explanation
+from reconciler.domain.record.conditions import StatusFacts, conditions_of
+from reconciler.domain.record.status import may_wait, render
 from tests.unit.reconciler.samples import NOW, resource
 
-WHY = Why(reason="Because", message="A reason.")
+WHY = Explanation(reason="Because", message="A reason.")
 ALL_TYPES = {
     ConditionType.READY,
     ConditionType.RECONCILING,
@@ -55,7 +56,7 @@ EVERYTHING = [
 
 @pytest.mark.parametrize("facts", EVERYTHING)
 def test_every_condition_is_always_there_with_reason_and_message(facts: StatusFacts) -> None:
-    told = verdicts(facts)
+    told = conditions_of(facts)
 
     assert {verdict.type for verdict in told} == ALL_TYPES
     assert all(verdict.reason and verdict.message for verdict in told)
@@ -63,7 +64,7 @@ def test_every_condition_is_always_there_with_reason_and_message(facts: StatusFa
 
 @pytest.mark.parametrize("facts", EVERYTHING)
 def test_in_progress_and_doomed_exclude_each_other(facts: StatusFacts) -> None:
-    told = {verdict.type: verdict.status for verdict in verdicts(facts)}
+    told = {verdict.type: verdict.status for verdict in conditions_of(facts)}
 
     assert not (told[ConditionType.RECONCILING] and told[ConditionType.STALLED])
 

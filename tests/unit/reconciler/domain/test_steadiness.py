@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
-from reconciler.domain.broker.steadiness import (
+from reconciler.domain.guard.circuit_breaker import (
     ACCEPTABLE,
     CALM_S,
     SILENCE_S,
-    Cause,
-    Facts,
-    Mode,
+    BreakerCause,
+    BreakerFacts,
+    BreakerMode,
     causes,
     few,
     next_mode,
@@ -20,79 +20,79 @@ from reconciler.domain.broker.steadiness import (
 )
 
 SUSPECT = {
-    Cause.RECORDS_VANISHED: Facts(aggregates=10, vanished=4),
-    Cause.SUBSTRATES_LOST: Facts(aggregates=10, lost=4),
-    Cause.LIST_SHRANK: Facts(doubts=frozenset({Cause.LIST_SHRANK})),
-    Cause.WENT_BACK: Facts(doubts=frozenset({Cause.WENT_BACK})),
-    Cause.API_SERVER_FAILS: Facts(answers=20, failures=11),
-    Cause.CACHE_STALE: Facts(silent_s=SILENCE_S + 1),
-    Cause.STORE_UNREACHABLE: Facts(store=False),
+    BreakerCause.RECORDS_VANISHED: BreakerFacts(aggregates=10, vanished=4),
+    BreakerCause.SUBSTRATES_LOST: BreakerFacts(aggregates=10, lost=4),
+    BreakerCause.LIST_SHRANK: BreakerFacts(doubts=frozenset({BreakerCause.LIST_SHRANK})),
+    BreakerCause.WENT_BACK: BreakerFacts(doubts=frozenset({BreakerCause.WENT_BACK})),
+    BreakerCause.API_SERVER_FAILS: BreakerFacts(answers=20, failures=11),
+    BreakerCause.CACHE_STALE: BreakerFacts(silent_s=SILENCE_S + 1),
+    BreakerCause.STORE_UNREACHABLE: BreakerFacts(store=False),
 }
 
 NORMAL = [
-    Facts(),
-    Facts(aggregates=10, vanished=3, lost=3),
-    Facts(aggregates=10_000, vanished=200, lost=200),
-    Facts(answers=19, failures=19),
-    Facts(answers=100, failures=50),
-    Facts(silent_s=SILENCE_S),
+    BreakerFacts(),
+    BreakerFacts(aggregates=10, vanished=3, lost=3),
+    BreakerFacts(aggregates=10_000, vanished=200, lost=200),
+    BreakerFacts(answers=19, failures=19),
+    BreakerFacts(answers=100, failures=50),
+    BreakerFacts(silent_s=SILENCE_S),
 ]
 
 
 def test_every_cause_has_facts() -> None:
-    assert set(SUSPECT) == set(Cause)
+    assert set(SUSPECT) == set(BreakerCause)
 
 
-@pytest.mark.parametrize("cause", Cause)
-def test_suspect_facts_freeze_at_once_and_name_their_cause(cause: Cause) -> None:
-    mode = next_mode(Mode(), SUSPECT[cause], now=0.0)
+@pytest.mark.parametrize("cause", BreakerCause)
+def test_suspect_facts_freeze_at_once_and_name_their_cause(cause: BreakerCause) -> None:
+    mode = next_mode(BreakerMode(), SUSPECT[cause], now=0.0)
 
-    assert mode == Mode(causes=frozenset({cause}), frozen=True)
+    assert mode == BreakerMode(causes=frozenset({cause}), frozen=True)
 
 
 @pytest.mark.parametrize("facts", NORMAL)
-def test_normal_facts_freeze_nothing(facts: Facts) -> None:
+def test_normal_facts_freeze_nothing(facts: BreakerFacts) -> None:
     assert causes(facts) == frozenset()
-    assert next_mode(Mode(), facts, now=0.0) == Mode()
+    assert next_mode(BreakerMode(), facts, now=0.0) == BreakerMode()
 
 
-@pytest.mark.parametrize("cause", Cause)
-def test_it_thaws_by_itself_after_a_calm_minute_and_not_before(cause: Cause) -> None:
-    mode = next_mode(Mode(), SUSPECT[cause], now=0.0)
+@pytest.mark.parametrize("cause", BreakerCause)
+def test_it_thaws_by_itself_after_a_calm_minute_and_not_before(cause: BreakerCause) -> None:
+    mode = next_mode(BreakerMode(), SUSPECT[cause], now=0.0)
 
-    mode = next_mode(mode, Facts(), now=10.0)
-    still = next_mode(mode, Facts(), now=10.0 + CALM_S - 1)
-    over = next_mode(still, Facts(), now=10.0 + CALM_S)
+    mode = next_mode(mode, BreakerFacts(), now=10.0)
+    still = next_mode(mode, BreakerFacts(), now=10.0 + CALM_S - 1)
+    over = next_mode(still, BreakerFacts(), now=10.0 + CALM_S)
 
     assert (still.frozen, still.causes) == (True, frozenset({cause}))
-    assert over == Mode()
+    assert over == BreakerMode()
 
 
 def test_a_cause_that_returns_begins_the_calm_anew() -> None:
-    mode = next_mode(Mode(), SUSPECT[Cause.WENT_BACK], now=0.0)
-    mode = next_mode(mode, Facts(), now=1.0)
-    mode = next_mode(mode, SUSPECT[Cause.WENT_BACK], now=50.0)
+    mode = next_mode(BreakerMode(), SUSPECT[BreakerCause.WENT_BACK], now=0.0)
+    mode = next_mode(mode, BreakerFacts(), now=1.0)
+    mode = next_mode(mode, SUSPECT[BreakerCause.WENT_BACK], now=50.0)
 
-    mode = next_mode(mode, Facts(), now=51.0)
+    mode = next_mode(mode, BreakerFacts(), now=51.0)
 
-    assert next_mode(mode, Facts(), now=51.0 + CALM_S - 1).frozen
+    assert next_mode(mode, BreakerFacts(), now=51.0 + CALM_S - 1).frozen
 
 
-@pytest.mark.parametrize("cause", Cause)
-def test_a_persons_word_ends_what_a_person_can_judge(cause: Cause) -> None:
+@pytest.mark.parametrize("cause", BreakerCause)
+def test_a_persons_word_ends_what_a_person_can_judge(cause: BreakerCause) -> None:
     facts = SUSPECT[cause]
-    accepted = Facts(
+    accepted = BreakerFacts(
         **{slot: getattr(facts, slot) for slot in facts.__slots__} | {"accepted": True}
     )
-    frozen = next_mode(Mode(), facts, now=0.0)
+    frozen = next_mode(BreakerMode(), facts, now=0.0)
 
     assert next_mode(frozen, accepted, now=1.0).frozen == (cause not in ACCEPTABLE)
 
 
 def test_it_is_total_over_every_combination_of_causes() -> None:
-    for size in range(len(Cause) + 1):
-        for chosen in itertools.combinations(Cause, size):
-            facts = Facts(doubts=frozenset(chosen))
+    for size in range(len(BreakerCause) + 1):
+        for chosen in itertools.combinations(BreakerCause, size):
+            facts = BreakerFacts(doubts=frozenset(chosen))
             assert causes(facts) == frozenset(chosen)
 
 

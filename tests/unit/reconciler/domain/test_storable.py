@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.domain.storable import storable
+from reconciler.domain.storable_text import storable
 
 
 @pytest.mark.parametrize(

@@ -7,31 +7,33 @@ from datetime import timedelta
 
 import pytest
 
-from function.contract.conditions import Said
+from function.contract.conditions import ObservedCondition
 from function.contract.record import SubstrateReference
-from reconciler.domain.broker import unready
-from reconciler.domain.broker.unready import Seen
+from reconciler.domain.record import unready
+from reconciler.domain.record.unready import UnreadyObject
 
 LIMIT = timedelta(minutes=30)
 TOKEN = "psb_prod_0123456789abcdef"
 
 
-def _seen(name: str, depth: int, served: bool = True, **said: tuple[str, str, str]) -> Seen:
+def _seen(
+    name: str, depth: int, served: bool = True, **said: tuple[str, str, str]
+) -> UnreadyObject:
     reference = SubstrateReference(api_version="cloud.test/v1", kind="Server", name=name)
     conditions = {
-        kind: Said(status=status, reason=reason, message=message)
+        kind: ObservedCondition(status=status, reason=reason, message=message)
         for kind, (status, reason, message) in said.items()
     }
-    return Seen(reference=reference, depth=depth, conditions=conditions, served=served)
+    return UnreadyObject(reference=reference, depth=depth, conditions=conditions, served=served)
 
 
-def _unreadable(name: str, depth: int) -> Seen:
+def _unreadable(name: str, depth: int) -> UnreadyObject:
     reference = SubstrateReference(api_version="cloud.test/v1", kind="Server", name=name)
-    return Seen(reference=reference, depth=depth, conditions=None)
+    return UnreadyObject(reference=reference, depth=depth, conditions=None)
 
 
-def _told(*seen: Seen, before: str = "", ended: bool = False) -> str:
-    return unready.told(seen, limit=LIMIT, exists=True, ended=ended, before=before).message
+def _told(*seen: UnreadyObject, before: str = "", ended: bool = False) -> str:
+    return unready.explain(seen, limit=LIMIT, exists=True, ended=ended, before=before).message
 
 
 SYNCED = ("True", "ReconcileSuccess", "")
@@ -49,7 +51,7 @@ IN_ORDER = (ASYNC, REFUSED, SLOW, CREATING, SILENT, PARENT, HIDDEN)
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations(IN_ORDER, 2)))
 def test_a_refusal_is_told_before_a_delay_and_what_is_deep_before_what_waits(
-    first: Seen, second: Seen
+    first: UnreadyObject, second: UnreadyObject
 ) -> None:
     for seen in itertools.permutations((first, second, READY)):
         message = _told(*seen)
@@ -76,7 +78,7 @@ def test_a_token_and_user_data_are_left_out() -> None:
 
 
 def test_words_stay_while_only_what_a_provider_counts_changes() -> None:
-    def says(words: str) -> Seen:
+    def says(words: str) -> UnreadyObject:
         return _seen("vm", 0, Synced=("False", "ReconcileError", words))
 
     first = _told(says("refused, RequestID: 1f3a-01 at 12:00:01Z"))
@@ -98,4 +100,4 @@ def test_words_stay_while_only_what_a_provider_counts_changes() -> None:
 def test_the_longer_it_is_late_the_seldomer_it_is_looked_at(
     late: timedelta, again: timedelta
 ) -> None:
-    assert unready.again(late) == again
+    assert unready.next_look(late) == again

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.commands.events import events
-from reconciler.domain.broker.events import EventType
 from reconciler.domain.events.catalogue import CATALOGUE, Kind
 from reconciler.domain.events.kinds import FleetEventType, IdentityEventType
+from reconciler.domain.events.lifecycle import EventType
 from reconciler.domain.events.payload import NAMES
 
 DOCS = Path(__file__).parents[4] / "docs"

@@ -15,13 +15,13 @@ from reconciler.domain.events.delivery import (
     SINK_PAUSE_MAX_S,
     Attempt,
     Delivery,
-    Outcome,
+    DeliveryOutcome,
     judge,
     sink_pause_s,
 )
 
-FAILED = Delivery(outcome=Outcome.FAILED, error="HTTP 500")
-REFUSED = Delivery(outcome=Outcome.REFUSED, error="HTTP 400")
+FAILED = Delivery(outcome=DeliveryOutcome.FAILED, error="HTTP 500")
+REFUSED = Delivery(outcome=DeliveryOutcome.REFUSED, error="HTTP 400")
 
 
 def _attempt(delivery: Delivery, *, attempts: int = 0, event: UUID | None = None) -> Attempt:
@@ -93,7 +93,7 @@ def test_the_twelfth_failure_parks() -> None:
 
 @pytest.mark.parametrize(("error", "kept"), [("", "unknown"), ("x" * 999, "x" * ERROR_MAX)])
 def test_an_error_is_kept_within_its_column(error: str, kept: str) -> None:
-    refused = Delivery(outcome=Outcome.REFUSED, error=error)
+    refused = Delivery(outcome=DeliveryOutcome.REFUSED, error=error)
 
     [setback] = judge([_attempt(refused)]).setbacks
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from reconciler.adapters.events.meter import PrometheusRelayMeter
-from reconciler.ports.events import Backlog
+from reconciler.adapters.events.relay_meter import PrometheusRelayMeter
+from reconciler.ports.store.outbox import Backlog
 
 PAGE = Path(__file__).parents[4] / "docs" / "events.md"
 

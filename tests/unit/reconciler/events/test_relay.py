@@ -9,23 +9,23 @@ from uuid import uuid4
 import pytest
 from prometheus_client import CollectorRegistry
 
-from reconciler.adapters.events.meter import PrometheusRelayMeter
-from reconciler.app import relay as relays
-from reconciler.app.relay import BATCH_S, PROBE_STREAMS, STREAMS_MAX, Relay, RelayPorts
+from reconciler.adapters.events.relay_meter import PrometheusRelayMeter
+from reconciler.app.outbox import relay as relays
+from reconciler.app.outbox.relay import BATCH_S, PROBE_STREAMS, STREAMS_MAX, Relay, RelayPorts
 from reconciler.domain.events.delivery import (
     ATTEMPTS_MAX,
     DELIVERED,
     SINK_PAUSE_MAX_S,
     Delivery,
-    Outcome,
+    DeliveryOutcome,
 )
 from reconciler.domain.events.envelope import OutboxEvent
 from reconciler.domain.events.kinds import IdentityEventType
-from reconciler.ports.events import OutboxError
+from reconciler.ports.store.outbox import OutboxError
 from tests.fakes.events import InMemoryOutbox, RecordingSink, event
 
-FAILED = Delivery(outcome=Outcome.FAILED, error="TimeoutError")
-REFUSED = Delivery(outcome=Outcome.REFUSED, error="HTTP 400")
+FAILED = Delivery(outcome=DeliveryOutcome.FAILED, error="TimeoutError")
+REFUSED = Delivery(outcome=DeliveryOutcome.REFUSED, error="HTTP 400")
 DEADLINE_S = 20.0
 NODE = {"type": IdentityEventType.NODE_REGISTERED.value}
 PAUSE = timedelta(seconds=SINK_PAUSE_MAX_S)

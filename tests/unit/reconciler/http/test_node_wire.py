@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reconciler.adapters.http.node_wire import HeartbeatRequest, RegisterRequest, StateReply
-from reconciler.domain.broker import ids
+from reconciler.adapters.http.node.node_wire import HeartbeatRequest, RegisterRequest, StateReply
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import heartbeat, registration_body
 from reconciler.domain.identity.peers import Peer, Peers
-from reconciler.ports.identity import NodeState
+from reconciler.ports.registration import NodeState
 from tests.unit.reconciler.samples import NOW
 
 JSON = st.recursive(

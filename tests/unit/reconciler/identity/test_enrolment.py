@@ -14,8 +14,12 @@ from function.contract.strategy import BootstrapState
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.http.rate_limit import TokenBuckets
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.app.enrolment import ATTEMPTS, Enrolment, EnrolmentPorts
-from reconciler.domain.broker import ids
+from reconciler.app.registration.registration import (
+    ATTEMPTS,
+    RegistrationPorts,
+    RegistrationService,
+)
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.heartbeat import HeartbeatBody
 from reconciler.domain.identity.registration_body import (
@@ -23,7 +27,7 @@ from reconciler.domain.identity.registration_body import (
     RegistrationRequest,
     read,
 )
-from reconciler.ports.identity import (
+from reconciler.ports.registration import (
     AllocationLostError,
     DeniedRegistration,
     NewNode,
@@ -129,8 +133,8 @@ async def test_a_project_spends_its_own_budget_with_tokens_that_are_good_alone(
     dead, token = await world.token(old), await world.token(resource)
     await world.issuer.revoke(old.id)
     budget = TokenBuckets(per_second=1 / 7, monotonic=lambda: 0.0)
-    enrolment = Enrolment(
-        EnrolmentPorts(
+    enrolment = RegistrationService(
+        RegistrationPorts(
             store=world.enrolment_store,
             secrets=SystemSecretSource(env="prod"),
             ids=UUIDv7Source(),

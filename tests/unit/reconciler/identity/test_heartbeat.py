@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import node_key
 from reconciler.domain.identity.heartbeat import HeartbeatBody, KnownNode, authenticate, check
 from tests.unit.reconciler.samples import NOW

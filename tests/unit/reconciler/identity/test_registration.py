@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from function.contract.strategy import BootstrapState
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration import (
     READMISSIONS_MAX,

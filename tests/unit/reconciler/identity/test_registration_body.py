@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.contract.secrets import TokenPlaintext
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import token
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration_body import (

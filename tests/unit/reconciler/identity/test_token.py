@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from function.contract.secrets import TokenPlaintext
 from reconciler.adapters.identity.secret_source import SystemSecretSource
-from reconciler.domain.broker import ids
+from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import token
 from tests.unit.reconciler import samples
 

@@ -12,44 +12,44 @@ import pytest
 from function.contract.strategy import BootstrapState
 from reconciler.domain.identity.token_life import (
     MINT_PAUSE,
-    Action,
     Generation,
-    Situation,
+    TokenAction,
     TokenLife,
+    TokenLifeFacts,
     decide,
 )
 from tests.unit.reconciler.samples import NOW
 
-FLAGS = [field.name for field in fields(Situation) if field.name != "state"]
+FLAGS = [field.name for field in fields(TokenLifeFacts) if field.name != "state"]
 
 
-def every() -> Iterator[Situation]:
+def every() -> Iterator[TokenLifeFacts]:
     for state in BootstrapState:
         for flags in itertools.product((False, True), repeat=len(FLAGS)):
-            yield Situation(state=state, **dict(zip(FLAGS, flags, strict=True)))
+            yield TokenLifeFacts(state=state, **dict(zip(FLAGS, flags, strict=True)))
 
 
 EVERY = list(every())
 
 
-def expected(s: Situation) -> Action:
+def expected(s: TokenLifeFacts) -> TokenAction:
     if s.going or s.registered:
-        return Action.NOTHING
+        return TokenAction.NOTHING
     if s.substrate:
         reopened = s.state is BootstrapState.EXPIRED and s.renewable
         if s.state is BootstrapState.ISSUED or reopened:
-            return Action.RENEW
+            return TokenAction.RENEW
         stranded = s.state in (BootstrapState.EXPIRED, BootstrapState.REVOKED)
-        return Action.STALL if stranded else Action.NOTHING
+        return TokenAction.STALL if stranded else TokenAction.NOTHING
     if s.state is BootstrapState.ISSUED and s.delivered:
-        return Action.NOTHING
+        return TokenAction.NOTHING
     hindrances = {
-        Action.EXHAUSTED: s.exhausted,
-        Action.AWAIT_NAMESPACE: not s.open,
-        Action.AWAIT_POLICIES: not s.policies,
-        Action.AWAIT_PAUSE: not s.rested,
+        TokenAction.EXHAUSTED: s.exhausted,
+        TokenAction.AWAIT_NAMESPACE: not s.open,
+        TokenAction.AWAIT_POLICIES: not s.policies,
+        TokenAction.AWAIT_PAUSE: not s.rested,
     }
-    return next((action for action, hinders in hindrances.items() if hinders), Action.MINT)
+    return next((action for action, hinders in hindrances.items() if hinders), TokenAction.MINT)
 
 
 def test_every_situation_has_the_action_that_is_meant() -> None:
@@ -61,16 +61,16 @@ def test_every_situation_has_the_action_that_is_meant() -> None:
 def test_no_token_is_minted_while_a_substrate_may_carry_one_or_the_resource_goes() -> None:
     for situation in EVERY:
         if situation.substrate or situation.going or situation.registered:
-            assert decide(situation) is not Action.MINT
+            assert decide(situation) is not TokenAction.MINT
 
 
 def test_no_token_is_minted_once_there_is_no_further_generation() -> None:
-    assert not any(decide(one) is Action.MINT for one in EVERY if one.exhausted)
+    assert not any(decide(one) is TokenAction.MINT for one in EVERY if one.exhausted)
 
 
 def test_a_spent_token_is_never_renewed() -> None:
     for situation in EVERY:
-        if decide(situation) is Action.RENEW:
+        if decide(situation) is TokenAction.RENEW:
             assert situation.state in (BootstrapState.ISSUED, BootstrapState.EXPIRED)
             assert situation.state is BootstrapState.ISSUED or situation.renewable
 
@@ -87,11 +87,11 @@ def test_a_window_opens_again_until_a_day_after_issue(hours: float, renewable: b
 def test_after_minting_there_is_nothing_to_do_and_after_stalling_it_stays_so() -> None:
     for situation in EVERY:
         action = decide(situation)
-        if action is Action.MINT:
+        if action is TokenAction.MINT:
             minted = replace(situation, state=BootstrapState.ISSUED, delivered=True, rested=False)
-            assert decide(minted) is Action.NOTHING
-        if action is Action.STALL:
-            assert decide(replace(situation, rested=True, policies=True)) is Action.STALL
+            assert decide(minted) is TokenAction.NOTHING
+        if action is TokenAction.STALL:
+            assert decide(replace(situation, rested=True, policies=True)) is TokenAction.STALL
 
 
 def generation(number: int, state: BootstrapState, **times: object) -> Generation:

@@ -10,13 +10,13 @@ import pytest
 
 from function.contract import names
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes import composites
-from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.domain.broker import external_secret
-from reconciler.domain.broker.errors import StaleAggregateError
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.ports.cluster import LiveObject
+from reconciler.adapters.kubernetes.objects import composites
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient, KubernetesError
+from reconciler.domain.aggregate.errors import StaleAggregateError
+from reconciler.domain.protection import external_secret
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.ports.cluster.management_cluster import LiveObject
 
 UID = "0197b1a2-0000-7000-8000-0000000000aa"
 HANDLE = "pr-0197b1a2-0000-7000-8000-000000000001"

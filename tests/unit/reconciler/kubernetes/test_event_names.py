@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from reconciler.adapters.kubernetes import events
+from reconciler.adapters.kubernetes.objects import events
 
 NAME_MAX = 253
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -11,7 +11,10 @@ import pytest
 import yaml
 
 from reconciler.adapters.kubernetes.cluster import open_client
-from reconciler.adapters.kubernetes.kubeconfig import KUBECONFIG_MAX_BYTES, KubeconfigError
+from reconciler.adapters.kubernetes.transport.kubeconfig import (
+    KUBECONFIG_MAX_BYTES,
+    KubeconfigError,
+)
 
 SECRET = "hunter2"
 GOOD: dict[str, Any] = {

@@ -10,11 +10,11 @@ import pytest
 
 from function.contract import names
 from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes.client import KubernetesClient
 from reconciler.adapters.kubernetes.gateway import KubernetesGateway
-from reconciler.adapters.kubernetes.projects import KubernetesProjectGateway
-from reconciler.domain.broker.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.ports.lease import FencedError, Lease
+from reconciler.adapters.kubernetes.namespaces.projects import KubernetesProjectGateway
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
+from reconciler.ports.store.lease import FencedError, Lease
 from tests.contract.cluster_worlds import token
 
 UID = str(uuid4())

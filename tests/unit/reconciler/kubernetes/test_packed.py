@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from function.contract import names
-from reconciler.adapters.kubernetes.answers import UnreadableError
-from reconciler.adapters.kubernetes.packed import PackedObjects, pack
-from reconciler.domain.broker.force_release import ForceRelease, read
+from reconciler.adapters.kubernetes.cache.packed import PackedObjects, pack
+from reconciler.adapters.kubernetes.transport.responses import UnreadableError
+from reconciler.domain.teardown.force_release import ForceRelease, read
 from tests.unit.reconciler import samples
 
 KEY = (samples.NAMESPACE, "web-1-abc")

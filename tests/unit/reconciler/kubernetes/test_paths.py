@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kubernetes.aio.client import ApiClient, Configuration
 
-from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient, KubernetesError
 
 
 @pytest.mark.parametrize(

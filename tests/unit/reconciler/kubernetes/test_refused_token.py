@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 
 from function.contract.secrets import TokenPlaintext
-from reconciler.adapters.kubernetes.answers import KubernetesError
-from reconciler.adapters.kubernetes.client import KubernetesClient
-from reconciler.adapters.kubernetes.effects import Effects
-from reconciler.adapters.kubernetes.token_secrets import TokenSecrets
-from reconciler.app.work_queue import describe
-from reconciler.domain.broker import ids
-from reconciler.ports.broker import IssuedToken
+from reconciler.adapters.kubernetes.objects.token_secrets import TokenSecrets
+from reconciler.adapters.kubernetes.objects.writes import Effects
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient
+from reconciler.adapters.kubernetes.transport.responses import KubernetesError
+from reconciler.app.queue.work_queue import describe
+from reconciler.domain.aggregate import ids
+from reconciler.ports.store.aggregates import IssuedToken
 
 TEXT = f"psb_prod_{'a' * 26}_node_{'b' * 26}"
 RECORD = {"metadata": {"name": "web", "namespace": "ns", "uid": "u-1"}}

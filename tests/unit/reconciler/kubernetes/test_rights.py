@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.adapters.kubernetes.client import KubernetesClient, KubernetesError
-from reconciler.adapters.kubernetes.rights import REMEMBERED_S, Rights
+from reconciler.adapters.kubernetes.access.rights import REMEMBERED_S, Rights
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient, KubernetesError
 
 VERBS = ("get", "delete")
 

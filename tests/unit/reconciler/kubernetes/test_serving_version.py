@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.adapters.kubernetes.client import KubernetesClient, Object
-from reconciler.adapters.kubernetes.effects import Effects
-from reconciler.adapters.kubernetes.preconditions import serving_version
-from reconciler.ports.cluster import KindNotServedError
+from reconciler.adapters.kubernetes.objects.writes import Effects
+from reconciler.adapters.kubernetes.transport.client import KubernetesClient, Object
+from reconciler.adapters.kubernetes.transport.served_versions import serving_version
+from reconciler.ports.cluster.management_cluster import KindNotServedError
 
 LISTINGS: dict[str, Object] = {
     "/apis/cloud.test": {

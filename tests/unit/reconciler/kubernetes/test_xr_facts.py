@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.kubernetes import xr_facts
+from reconciler.adapters.kubernetes.objects import xr_facts
 
 EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T12:05:00Z"
 

@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from reconciler.adapters.postgres import migrate
+from reconciler.adapters.postgres.connection import migrate
 
 REVISIONS = {
     "0001": "foundation",

@@ -1,6 +1,6 @@
 """A small catalogue of our own: one good blueprint, for a test to change.
 
-Belongs here: builders that give fresh objects each time. Not here: assertions.
+Builders that give fresh objects each time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.domain.catalog.blueprint import Judgement, Source, judge
+from reconciler.catalog.blueprint import BlueprintJudgement, Source, judge
 
 Object = dict[str, Any]
 
@@ -141,9 +141,9 @@ def source(
 
 def judged(
     told: Object | None = None, defined: Object | None = None, composed: Object | None = None
-) -> Judgement:
+) -> BlueprintJudgement:
     return judge(source(told, defined, composed))
 
 
-def told(judgement: Judgement) -> list[str]:
+def told(judgement: BlueprintJudgement) -> list[str]:
     return [str(each).removeprefix(f"catalog/{SLUG}/") for each in judgement.findings]

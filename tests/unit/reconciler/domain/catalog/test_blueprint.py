@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from function.contract import record
+from function.contract.catalog.terminal import USUAL
 from function.contract.strategy import InjectionStrategy
-from function.contract.terminal import USUAL
-from function.render import inject
-from reconciler.domain.catalog.blueprint import Source, judge
-from reconciler.domain.catalog.injection import SITES
+from function.render.fields import inject
+from reconciler.catalog.blueprint import Source, judge
+from reconciler.catalog.injection import SITES
 from tests.unit.reconciler.domain.catalog import given
 
 ROOT = Path(__file__).parents[5]

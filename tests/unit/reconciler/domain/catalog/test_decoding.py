@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.domain.catalog import decoding
+from reconciler.catalog import decoding
 
 
 @pytest.mark.parametrize(

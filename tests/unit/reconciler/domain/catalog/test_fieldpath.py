@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.domain.catalog import fieldpath
+from reconciler.catalog import schema_path
 
 SCHEMA: dict[str, Any] = {
     "properties": {
@@ -34,16 +34,16 @@ SCHEMA: dict[str, Any] = {
         ('a["b"]', ("a", "b")),
     ],
 )
-def test_a_path_is_taken_apart(text: str, path: fieldpath.Path) -> None:
-    assert fieldpath.parse(text) == path
+def test_a_path_is_taken_apart(text: str, path: schema_path.Path) -> None:
+    assert schema_path.parse(text) == path
 
 
 @pytest.mark.parametrize(
     "text", ["", ".a", "a.", "a..b", "a[", "a[]", "a]b", "a[0]b", "a" * 1025, "a.b[c"]
 )
 def test_what_is_no_path_is_refused(text: str) -> None:
-    with pytest.raises(fieldpath.FieldPathError):
-        fieldpath.parse(text)
+    with pytest.raises(schema_path.FieldPathError):
+        schema_path.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_is_no_path_is_refused(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_declared_path_is_found(text: str) -> None:
-    assert fieldpath.declared(SCHEMA, fieldpath.parse(text))
+    assert schema_path.declared(SCHEMA, schema_path.parse(text))
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_a_declared_path_is_found(text: str) -> None:
     ],
 )
 def test_an_undeclared_path_is_not_found(text: str) -> None:
-    assert not fieldpath.declared(SCHEMA, fieldpath.parse(text))
+    assert not schema_path.declared(SCHEMA, schema_path.parse(text))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.domain.catalog.blueprint import Source, judge
+from reconciler.catalog.blueprint import Source, judge
 from tests.unit.reconciler.domain.catalog import given
 
 ODD: list[Any] = [None, 1.5, "x\nforged: line", [{}], {"a": []}]

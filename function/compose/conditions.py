@@ -1,0 +1,297 @@
+"""The conditions of the XR, given in full on every run.
+
+What each says in which stage. Conditions are sticky, so all are always there, with a reason
+and a message, and never a time or a counter. What the reconciler wrote on the record is
+mirrored where it explains why nothing happens. Source: reference, crossplane §2.6; design
+§3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from function.compose import record_manifest, substrate_lookup
+from function.compose.stage import Stage
+from function.contract import conditions
+from function.contract.conditions import ConditionType, DesiredCondition, ObservedCondition, Reason
+from function.contract.errors import ContractError
+from function.contract.redaction import redacted
+from function.contract.strategy import MeshRole, Phase
+from function.model.facts import Facts, Refusal
+from function.model.objects import Raw, status
+from function.render.fields import inject
+from function.render.tags import encoding, tag_notes
+
+MESSAGE_MAX: Final = 1024
+"""Longest message in characters; the API's own limit is 32 KiB, a reader's is less."""
+
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageResult:
+    """What was decided, for the conditions to tell.
+
+    Attributes:
+        composed: The substrate that is composed, or None.
+        live: The substrate in sight, or None.
+        withheld: Why no bootstrap could be made, or None.
+        unrendered: Why the substrate in sight stays as it is, or None.
+    """
+
+    stage: Stage
+    composed: dict[str, Any] | None = None
+    live: Raw | None = None
+    withheld: ContractError | None = None
+    unrendered: ContractError | None = None
+
+
+def conditions_of(facts: Facts, judged: StageResult) -> tuple[DesiredCondition, ...]:
+    """Return every condition, each of its own type, in one order."""
+    return (
+        _admitted(facts, judged),
+        _injected(facts, judged),
+        _registered(facts, judged),
+        _failed(facts, judged),
+        _tagged(facts),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirroredCondition(DesiredCondition):
+    """A verdict whose message is that of a condition of the record.
+
+    Attributes:
+        source: The condition's type.
+    """
+
+    source: ConditionType
+
+
+def with_messages(
+    told: tuple[DesiredCondition, ...], texts: Mapping[str, str]
+) -> tuple[DesiredCondition, ...]:
+    """Return verdicts as they are where only messages of the record's conditions changed.
+
+    Nothing else reads them, but for whether there is one.
+
+    Args:
+        told: As they were; returned where nothing changed.
+        texts: What the record's conditions say, by type; one that is missing did not change.
+    """
+    for one in told:
+        if isinstance(one, MirroredCondition) and texts.get(one.source, one.message) != one.message:
+            return tuple(_anew(each, texts) for each in told)
+    return told
+
+
+def _anew(verdict: DesiredCondition, texts: Mapping[str, str]) -> DesiredCondition:
+    if not isinstance(verdict, MirroredCondition):
+        return verdict
+    return _verdict(
+        MirroredCondition(
+            type=verdict.type,
+            status=verdict.status,
+            reason=verdict.reason,
+            message=texts.get(verdict.source, verdict.message),
+            source=verdict.source,
+        )
+    )
+
+
+def said(facts: Facts, condition_type: ConditionType) -> ObservedCondition | None:
+    """Return a condition that the reconciler wrote on the record."""
+    return (
+        None if facts.record is None else conditions.find(status(facts.record.raw), condition_type)
+    )
+
+
+def _admitted(facts: Facts, judged: StageResult) -> DesiredCondition:
+    kind = ConditionType.ADMITTED
+    if isinstance(facts.declared, Refusal):
+        error = facts.declared.error
+        if facts.declared.pending:
+            return _unknown(kind, Reason.WAITING_FOR_CROSSPLANE, str(error))
+        return _false(kind, error.reason, str(error))
+    if judged.stage is Stage.PREVIEW:
+        return _true(kind, Reason.PREVIEW, "the declaration is valid; this is a preview")
+    if facts.record is not None and facts.record.unreadable is not None:
+        unreadable = facts.record.unreadable
+        return _unknown(kind, unreadable.reason, str(unreadable))
+    if judged.unrendered is not None:
+        return _false(kind, judged.unrendered.reason, str(judged.unrendered))
+    return _reconcilers(facts)
+
+
+def _reconcilers(facts: Facts) -> DesiredCondition:
+    """What the reconciler says of the declaration."""
+    kind = ConditionType.ADMITTED
+    mirrored = said(facts, kind)
+    if mirrored is not None:
+        return _mirror(kind, mirrored, kind)
+    if facts.status.accepted is not None:
+        return _true(kind, Reason.ADMITTED, "the declaration was accepted")
+    stalled = said(facts, ConditionType.STALLED)
+    if stalled is not None and stalled.status == "True":
+        return _mirror(kind, replace(stalled, status="Unknown"), ConditionType.STALLED)
+    return _unknown(kind, Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler")
+
+
+def _injected(facts: Facts, judged: StageResult) -> DesiredCondition:
+    kind = ConditionType.BOOTSTRAP_INJECTED
+    if substrate_lookup.role(facts) is MeshRole.STANDALONE:
+        message = "a standalone resource takes no bootstrap"
+        return _false(kind, Reason.NOT_EXPECTED, message)
+    if judged.stage is Stage.PREVIEW:
+        return _true(kind, Reason.PREVIEW, "a placeholder stands for the token")
+    if judged.withheld is not None:
+        return _false(kind, judged.withheld.reason, str(judged.withheld))
+    if judged.composed is not None:
+        return _carried(facts, judged.composed)
+    return _not_injected(facts, judged.stage)
+
+
+def _carried(facts: Facts, composed: Raw) -> DesiredCondition:
+    kind = ConditionType.BOOTSTRAP_INJECTED
+    if substrate_lookup.uninjected(facts):
+        return _false(kind, Reason.NOT_INJECTED, _OLDER)
+    if facts.target is not None or inject.observed(composed):
+        return _true(kind, Reason.INJECTED, "the substrate carries its bootstrap")
+    return _false(kind, Reason.NOT_INJECTED, "the substrate carries no bootstrap")
+
+
+_OLDER: Final = "it was there before its record; it can enrol once it is made anew"
+
+
+def _not_injected(facts: Facts, stage: Stage) -> DesiredCondition:
+    kind = ConditionType.BOOTSTRAP_INJECTED
+    stalled = said(facts, ConditionType.STALLED)
+    if stalled is not None and stalled.status == "True":
+        return _mirror(kind, replace(stalled, status="False"), ConditionType.STALLED)
+    reason, message = _UNINJECTED.get(
+        stage, (Reason.NOT_INJECTED, "the declaration is not admitted")
+    )
+    return _false(kind, reason, message)
+
+
+_UNINJECTED: Final = {
+    Stage.RECORD_ONLY: (Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler"),
+    Stage.ABSENT: (Reason.DEPROVISIONING, "the substrate is being removed"),
+    Stage.TERMINATING: (Reason.DEPROVISIONING, "the record is being torn down"),
+    Stage.DRAINING: (Reason.DEPROVISIONING, "the resource is being drained"),
+    Stage.DRAINED: (Reason.DEPROVISIONING, "the earlier record is still going"),
+    Stage.SEEK: (Reason.WAITING_FOR_CROSSPLANE, "an earlier substrate is being looked up"),
+    Stage.VANISHING: (Reason.WAITING_FOR_SUBSTRATE, "the earlier substrate is still going"),
+    Stage.WAIT_TOKEN: (Reason.WAITING_FOR_TOKEN, "no live bootstrap token is there yet"),
+}
+
+
+def _registered(facts: Facts, judged: StageResult) -> DesiredCondition:
+    kind = ConditionType.NODE_REGISTERED
+    if substrate_lookup.role(facts) is MeshRole.STANDALONE:
+        return _false(kind, Reason.NOT_EXPECTED, "a standalone resource is no node")
+    if judged.stage is Stage.PREVIEW:
+        return _false(kind, Reason.PREVIEW, "no node registers in a preview")
+    mirrored = said(facts, kind)
+    if mirrored is not None:
+        return _mirror(kind, mirrored, kind)
+    return _node(facts, judged)
+
+
+def _node(facts: Facts, judged: StageResult) -> DesiredCondition:
+    kind = ConditionType.NODE_REGISTERED
+    if facts.status.node is not None:
+        return _true(kind, Reason.REGISTERED, "the node registered")
+    if judged.composed is not None and substrate_lookup.uninjected(facts):
+        return _false(kind, Reason.NOT_INJECTED, _OLDER)
+    if judged.composed is not None:
+        message = "the node has not registered yet"
+        return _false(kind, Reason.WAITING_FOR_REGISTRATION, message)
+    if judged.stage in {Stage.ABSENT, Stage.TERMINATING, Stage.DRAINED}:
+        return _false(kind, Reason.DEPROVISIONING, "the resource is being torn down")
+    return _false(kind, Reason.WAITING_FOR_SUBSTRATE, "there is no substrate yet")
+
+
+def _failed(facts: Facts, judged: StageResult) -> DesiredCondition:
+    kind = ConditionType.PROVISIONING_FAILED
+    failure = record_manifest.failure(facts, judged.live)
+    if failure is not None:
+        return _true(kind, failure.reason, failure.message)
+    if facts.status.phase is Phase.FAILED:
+        stalled = said(facts, ConditionType.STALLED)
+        if stalled is not None and stalled.message:
+            failed = replace(stalled, status="True", reason=Reason.FAILED)
+            return _mirror(kind, failed, ConditionType.STALLED)
+        return _true(kind, Reason.FAILED, "provisioning failed; raise spec.retry to start over")
+    stalled = said(facts, ConditionType.STALLED)
+    if stalled is not None and _is_late(stalled):
+        return _mirror(kind, replace(stalled, status="False"), ConditionType.STALLED)
+    return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
+
+
+def _is_late(stalled: ObservedCondition) -> bool:
+    """The machine may still come: it has not failed, and what it lacks has a name."""
+    return stalled.status == "True" and stalled.reason == Reason.PROVISIONING_TIMEOUT
+
+
+def _tagged(facts: Facts) -> DesiredCondition:
+    """Whether every label is a cloud tag as it was declared; without a declaration, none is."""
+    kind = ConditionType.CLOUD_TAGS_COMPLETE
+    accepted = facts.status.accepted
+    declared = accepted or (None if isinstance(facts.declared, Refusal) else facts.declared)
+    if declared is None or not declared.labels:
+        return _true(kind, Reason.COMPLETE, "no label is declared")
+    if facts.target is not None and facts.target.tags is None:
+        message = "paths.tags: is not given, so no label becomes a tag"
+        return _false(kind, Reason.LABELS_DROPPED, message)
+    notes = encoding.encode(declared.provider, declared.labels).notes
+    told = tag_notes.report(notes)
+    if told is None:
+        return _true(kind, Reason.COMPLETE, "every label is a tag as it was declared")
+    dropped = any(note.kind.dropped for note in notes)
+    return _false(kind, Reason.LABELS_DROPPED if dropped else Reason.LABELS_ALTERED, told)
+
+
+_STATUS: Final = {"True": True, "False": False}
+
+
+def _mirror(
+    kind: ConditionType, condition: ObservedCondition, source: ConditionType
+) -> DesiredCondition:
+    return _verdict(
+        MirroredCondition(
+            type=kind,
+            status=_STATUS.get(condition.status),
+            reason=condition.reason,
+            message=condition.message,
+            source=source,
+        )
+    )
+
+
+def _true(kind: ConditionType, reason: str, message: str) -> DesiredCondition:
+    return _verdict(DesiredCondition(type=kind, status=True, reason=reason, message=message))
+
+
+def _false(kind: ConditionType, reason: str, message: str) -> DesiredCondition:
+    return _verdict(DesiredCondition(type=kind, status=False, reason=reason, message=message))
+
+
+def _unknown(kind: ConditionType, reason: str, message: str) -> DesiredCondition:
+    return _verdict(DesiredCondition(type=kind, status=None, reason=reason, message=message))
+
+
+def _verdict(verdict: DesiredCondition) -> DesiredCondition:
+    """Return a verdict the API server takes, whatever a provider wrote."""
+    if isinstance(verdict.reason, Reason):
+        legal: str = verdict.reason
+    else:
+        reason = redacted(verdict.reason)
+        legal = reason if _REASON.fullmatch(reason) else str(verdict.type)
+    text = redacted(verdict.message)[:MESSAGE_MAX].strip() or legal
+    if (legal, text) == (verdict.reason, verdict.message):
+        return verdict
+    return replace(verdict, reason=legal, message=text)

@@ -1,0 +1,131 @@
+"""What several compositions say together on one XR.
+
+Joining their conditions, readiness and times to live. An XR has one condition of a type, so
+the one worth reading speaks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from function.compose.conditions import MESSAGE_MAX
+from function.contract import conditions
+from function.contract.conditions import ConditionType, DesiredCondition, Reason
+from function.model.call import Answer, ComposedNode, Notice, Outcome, Ttl
+from function.model.objects import Raw, status
+
+_SOONEST: Final = (Ttl.WAITING, Ttl.CUT_OFF, Ttl.REFUSED, Ttl.STEADY)
+_RESPONSIVE: Final = "Responsive"
+"""Crossplane's condition: False while the XR's breaker is open; it is set before each run."""
+_ALARM: Final = ConditionType.PROVISIONING_FAILED
+"""The condition of which True is the one to read."""
+
+
+def merged(outcomes: Mapping[str, Outcome]) -> tuple[DesiredCondition, ...]:
+    """Return one condition of each type over all resources, worst first, naming its resource.
+
+    A standalone resource, of which nothing is expected, does not speak for others. Where no
+    resource is there, that is said: what an earlier run said would stand for ever.
+    """
+    if not outcomes:
+        return _NOBODY
+    if len(outcomes) == 1:
+        # Nobody else speaks of the same.
+        return next(iter(outcomes.values())).verdicts
+    # Every outcome gives the same types in one order.
+    by_type = zip(*(outcome.verdicts for outcome in outcomes.values()), strict=True)
+    return tuple(_joined([*outcomes], said) for said in by_type)
+
+
+_NOTHING: Final = "the step means no resource that is there"
+_NOBODY: Final = tuple(
+    DesiredCondition(type=kind, status=status, reason=reason, message=_NOTHING)
+    for kind, status, reason in (
+        (ConditionType.ADMITTED, True, Reason.NOT_EXPECTED),
+        (ConditionType.BOOTSTRAP_INJECTED, False, Reason.NOT_EXPECTED),
+        (ConditionType.NODE_REGISTERED, False, Reason.NOT_EXPECTED),
+        (ConditionType.PROVISIONING_FAILED, False, Reason.NOT_FAILED),
+        (ConditionType.CLOUD_TAGS_COMPLETE, True, Reason.COMPLETE),
+    )
+)
+
+
+def ttl(xr: Raw, outcomes: Iterable[Outcome]) -> Ttl:
+    """Return the shortest time that any of them holds.
+
+    Args:
+        xr: The observed composite; while its breaker is open, none holds long.
+        outcomes: Of its resources.
+    """
+    given = {outcome.ttl for outcome in outcomes}
+    responsive = conditions.find(status(xr), _RESPONSIVE)
+    if responsive is not None and responsive.status == "False":
+        given.add(Ttl.CUT_OFF)
+    return next((one for one in _SOONEST if one in given), Ttl.STEADY)
+
+
+def notices(xr: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
+    """Return the warnings that the XR's conditions do not tell already.
+
+    Idempotency: once the condition is on the XR, nothing more is said.
+    """
+    return tuple(
+        Notice(reason=verdict.reason, message=verdict.message)
+        for verdict in said
+        if verdict.type is ConditionType.CLOUD_TAGS_COMPLETE
+        and verdict.status is False
+        and not _told(xr, verdict)
+    )
+
+
+def single(xr: Raw, node: ComposedNode, learnt: Mapping[bytes, ComposedNode]) -> Answer:
+    """Return the answer of an input that composes one substrate and its record.
+
+    Args:
+        xr: The observed composite.
+        node: What became of it.
+        learnt: What later calls may know.
+    """
+    outcome = node.outcome
+    return Answer(
+        resources=node.resources,
+        ready=outcome.ready,
+        verdicts=outcome.verdicts,
+        status=outcome.status,
+        ttl=ttl(xr, [outcome]),
+        requirements=outcome.requirements,
+        notices=notices(xr, outcome.verdicts),
+        learnt=learnt,
+    )
+
+
+def _joined(names: list[str], said: tuple[DesiredCondition, ...]) -> DesiredCondition:
+    spoken = [place for place, one in enumerate(said) if one.reason != Reason.NOT_EXPECTED]
+    expected = spoken or range(len(said))
+    ranks = [_rank(said[place]) for place in expected]
+    worst = min(ranks)
+    place = expected[ranks.index(worst)]
+    name, verdict = names[place], said[place]
+    if worst == _GOOD:
+        return verdict
+    alike = len(ranks) - ranks.count(_GOOD) - 1
+    others = f"; {alike} more of its resources are not as they should be" if alike else ""
+    message = f"{name}: {verdict.message}"[: MESSAGE_MAX - len(others)]
+    return replace(verdict, message=f"{message}{others}")
+
+
+_GOOD: Final = 2
+
+
+def _rank(verdict: DesiredCondition) -> int:
+    if verdict.status is None:
+        return 1
+    good = verdict.status is not (verdict.type is _ALARM)
+    return _GOOD if good else 0
+
+
+def _told(xr: Raw, verdict: DesiredCondition) -> bool:
+    found = conditions.find(status(xr), verdict.type)
+    return found is not None and (found.reason, found.message) == (verdict.reason, verdict.message)

@@ -1,0 +1,251 @@
+"""One call of the function as plain values: what goes in and what comes out.
+
+Frozen values. `raw` fields may hold a token inside user data, so they never show in a repr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum, unique
+from typing import Any, NamedTuple, Protocol
+
+from function.contract.conditions import DesiredCondition
+from function.contract.secrets import TokenPlaintext
+from function.model.objects import Raw
+from function.render.fields import fieldpath
+
+
+@unique
+class Ttl(Enum):
+    """How long a response holds: until something that nobody tells of may have changed.
+
+    Attributes:
+        STEADY: Whatever changes is watched.
+        REFUSED: A person must act, most likely on something that is not watched.
+        CUT_OFF: The XR's breaker is open: Crossplane passes a change on in half a minute at
+            most, and never those between (reference, crossplane §2.10).
+        WAITING: What is to come is not watched.
+    """
+
+    STEADY = timedelta(minutes=10)
+    REFUSED = timedelta(minutes=1)
+    CUT_OFF = timedelta(seconds=30)
+    WAITING = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """An object the function wants to see.
+
+    Attributes:
+        namespace: None for a cluster-scoped kind.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call of the function, as plain values.
+
+    Attributes:
+        xr: The observed composite.
+        resources: Observed composed resources by name.
+        whole: The same with their `managedFields`, which are large and seldom needed.
+        desired: What earlier steps composed, by name.
+        held: Names of the observed resources that carry the hold.
+        required: Required resources by requirement name; None: looked for and absent; a
+            name that is missing was not looked for yet.
+        step: The step's input object.
+        preview: The request's context asks for a preview.
+        recorded: Names of the observed resources that are records.
+        memory: What is known from earlier calls, or None.
+    """
+
+    xr: Raw = field(repr=False)
+    resources: Mapping[str, Raw] = field(repr=False)
+    required: Mapping[str, Raw | None] = field(repr=False)
+    step: Raw = field(repr=False)
+    preview: bool
+    whole: Mapping[str, Raw] = field(default_factory=dict, repr=False)
+    desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
+    held: frozenset[str] = frozenset()
+    recorded: frozenset[str] = frozenset()
+    memory: NodeCache | None = field(default=None, repr=False)
+
+    def lookup(self, requirement: str) -> Lookup:
+        """Return what became of a requirement."""
+        return Lookup(looked=requirement in self.required, raw=self.required.get(requirement))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """A required object: not looked for yet, looked for and absent, or found.
+
+    Attributes:
+        looked: Whether Crossplane resolved the requirement.
+        raw: The object, or None.
+    """
+
+    looked: bool = False
+    raw: Raw | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """One object to compose.
+
+    Attributes:
+        ready: Whether it is ready; None: for other steps to say.
+    """
+
+    manifest: dict[str, Any] = field(repr=False)
+    ready: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one composition answers.
+
+    Attributes:
+        record: The record, or None to compose none.
+        substrate: The substrate, or None to compose none.
+        ready: Whether the composite is ready; always given.
+        open: Whether nothing of ours holds the composite's readiness back.
+        verdicts: The four conditions.
+        status: Fields of the XR's status.
+        ttl: How long the answer holds.
+        requirements: Every object that is needed, by requirement name.
+        unrendered: The substrate in sight stays as it is, for it could not be rendered.
+    """
+
+    record: Composed | None
+    substrate: Composed | None
+    ready: bool
+    open: bool
+    verdicts: tuple[DesiredCondition, ...]
+    status: dict[str, Any]
+    ttl: Ttl
+    requirements: Mapping[str, Requirement]
+    unrendered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one call answers, over all its compositions.
+
+    Attributes:
+        resources: What to compose in place of what earlier steps said; None: nothing.
+        ready: False: the composite is not; True: as its resources are.
+        verdicts: The composite's conditions.
+        status: Fields of the XR's status.
+        ttl: How long the answer holds.
+        requirements: Every object that is needed, by requirement name.
+        notices: What its people should hear once, beside the conditions.
+        learnt: What later calls may know, by the digest of what it was made of.
+    """
+
+    resources: Mapping[str, Composed | Copied | None]
+    ready: bool
+    verdicts: tuple[DesiredCondition, ...]
+    status: dict[str, Any]
+    ttl: Ttl
+    requirements: Mapping[str, Requirement]
+    notices: tuple[Notice, ...] = ()
+    learnt: Mapping[bytes, ComposedNode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A warning that becomes an event on the XR."""
+
+    reason: str
+    message: str
+
+
+Place = tuple[fieldpath.Path, bool]
+"""Where an object carries a bootstrap, and whether as base64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """One object to compose as it was composed before.
+
+    Attributes:
+        data: A serialized Struct: all of it but the bootstrap.
+        carried: Where its bootstrap goes, and what it is without the token: the texts that
+            the token joins. None: as it is observed.
+        ready: Whether it is ready; None: for other steps to say.
+        token: What joins the texts; None where nothing is to be joined.
+    """
+
+    data: bytes = field(repr=False)
+    carried: Mapping[Place, tuple[str, ...] | None] = field(repr=False)
+    ready: bool | None
+    token: TokenPlaintext | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedNode:
+    """What became of one node, declared or enrolled.
+
+    Attributes:
+        outcome: What its composition said.
+        resources: What to compose, by name; None: nothing.
+        holds: Whether it holds its siblings.
+        carried: By object: where it carries a bootstrap; None: not to be remembered.
+        token: What its bootstrap was made with in this call; None: with none in this call.
+    """
+
+    outcome: Outcome
+    resources: Mapping[str, Composed | Copied | None]
+    holds: bool
+    carried: Mapping[str, tuple[Place, ...]] | None = None
+    token: TokenPlaintext | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Everything that the composition of one node reads, but for the text of its token.
+
+    Attributes:
+        said: Digests and texts of what it reads beside the objects that are named.
+        desired: Names of the resources that earlier steps composed.
+        observed: Names of the observed resources, the record last.
+    """
+
+    said: tuple[bytes, ...]
+    desired: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
+
+
+class Digest(NamedTuple):
+    """What the composition of one node reads.
+
+    Attributes:
+        key: Of all of it but the texts.
+        texts: By type of its record's condition: the message, which is told on as it is.
+    """
+
+    key: bytes
+    texts: Mapping[str, str]
+
+
+class NodeCache(Protocol):
+    """What is known from earlier calls."""
+
+    def digest(self, read: Read) -> Digest:
+        """Return a digest of everything that is named."""
+
+    def known(self, digest: Digest, token: TokenPlaintext | None) -> ComposedNode | None:
+        """Return what became of a node that read the same, or None.
+
+        Args:
+            digest: Of what this one reads.
+            token: This one's own, for where it is injected.
+        """

@@ -1,0 +1,4 @@
+"""Reconciles Projects: id, namespace, status.
+
+`app.controller` calls `ProjectReconciler` for each Project.
+"""

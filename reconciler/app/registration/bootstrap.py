@@ -1,0 +1,282 @@
+"""The bootstrap of one aggregate: a token of the right generation, delivered and kept alive.
+
+When a generation is minted, its delivery, the renewal of its window. A crash after any
+effect leaves a generation that the next tick uses or succeeds with a new one. Source:
+design §5 "Tokens"; docs/decisions/0004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from function.contract import names
+from function.contract.conditions import Reason
+from function.contract.strategy import BootstrapState, Phase
+from reconciler.domain.aggregate.explanation import Explanation
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.identity.token_life import TokenAction, TokenLife, TokenLifeFacts, decide
+from reconciler.domain.record.record_view import RecordView
+from reconciler.ports.clock import Clock
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.store.aggregates import BrokerRepository, TokenIssuer
+
+_HOLD_MISSING: Final = Explanation(
+    reason=Reason.HOLD_MISSING,
+    message="No token is issued: an admission policy is missing, not bound to all objects, or of "
+    "another version; apply deploy/policies.",
+)
+_FROZEN: Final = Explanation(
+    reason=Reason.FROZEN,
+    message="No token is issued: what is seen of this management cluster is not believed just now; "
+    "the reconciler's log and /metrics name the cause.",
+)
+_PAUSE: Final = Explanation(
+    reason=Reason.WAITING_FOR_TOKEN,
+    message="The last token could not be delivered; the next one follows in half a minute.",
+)
+_EXHAUSTED: Final = Explanation(
+    reason=Reason.GENERATIONS_EXHAUSTED,
+    message="No token is issued: every generation that it may have was used up, so something takes "
+    "its tokens or their Secrets away again and again. Find out what does, then delete what "
+    "declares it and apply that anew.",
+)
+
+_STRANDED: Final = {
+    BootstrapState.EXPIRED: Explanation(
+        reason=Reason.TOKEN_EXPIRED,
+        message="The token expired before the node registered; recreate the substrate.",
+    ),
+    BootstrapState.REVOKED: Explanation(
+        reason=Reason.TOKEN_REVOKED,
+        message="The token was revoked before the node registered; recreate the substrate.",
+    ),
+}
+
+_CLAIMS_MAX: Final = 2
+"""Texts that are tried in one tick: what a crash left under a generation's name is one."""
+
+_TAKEN_OUT: Final = Explanation(
+    reason=Reason.DEREGISTERED_ELSEWHERE,
+    message="Its node was in the mesh and somebody took it out past this record: an operator, or a "
+    "hand in the database. The machine's key opens nothing any more; recreate the substrate.",
+)
+
+_WITH_SUBSTRATE: Final = frozenset({Phase.PROVISIONING, Phase.ENROLLING})
+
+_WAITING: Final = {
+    TokenAction.AWAIT_POLICIES: _HOLD_MISSING,
+    TokenAction.AWAIT_PAUSE: _PAUSE,
+    TokenAction.EXHAUSTED: _EXHAUSTED,
+}
+_WANTS_A_TOKEN: Final = frozenset({TokenAction.MINT, *_WAITING})
+
+FOR_A_PERSON: Final = frozenset({_EXHAUSTED.reason})
+"""What is waited for that no time and no other object brings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapPorts:
+    """The collaborators of bootstrapping.
+
+    Attributes:
+        steady: Whether what is seen of the management cluster is believed.
+    """
+
+    repository: BrokerRepository
+    cluster: ManagementCluster
+    tokens: TokenIssuer
+    clock: Clock
+    steady: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsuredBootstrap:
+    """The aggregate afterwards, and why it has no deliverable token if it has none."""
+
+    resource: ProvisionedResource
+    waiting: Explanation | None = None
+
+
+class BootstrapTokens:
+    """Mints, delivers and renews tokens."""
+
+    def __init__(self, ports: BootstrapPorts, *, ttl: timedelta) -> None:
+        self._ports = ports
+        self._ttl = ttl
+
+    async def look(self, resource: ProvisionedResource) -> TokenLife:
+        """Return the resource's tokens; one that never had any is not asked about."""
+        if not resource.generation:
+            return TokenLife(generations=(), now=self._ports.clock.now())
+        return await self._ports.tokens.life(resource.id)
+
+    async def ensure(
+        self, resource: ProvisionedResource, view: RecordView, *, closed: Explanation | None
+    ) -> EnsuredBootstrap:
+        """Make sure that a token can be delivered, while there is no substrate.
+
+        Args:
+            resource: The aggregate.
+            view: Its record.
+            closed: Why nothing may be given out; None while something may.
+
+        Idempotency: a live token with its Secret is left as it is.
+        """
+        life = await self.look(resource)
+        situation = TokenLifeFacts(
+            state=life.state,
+            delivered=await self._delivered(resource, view, life),
+            substrate=False,
+            rested=life.rested,
+            open=closed is None,
+            exhausted=resource.exhausted and not _unused(resource, life),
+        )
+        # What costs a call is asked only when a token would be minted.
+        action = decide(situation)
+        if action in _WANTS_A_TOKEN:
+            situation = await self._looked(situation, resource, view)
+            action = decide(situation)
+        if action is TokenAction.MINT and not self._ports.steady():
+            return EnsuredBootstrap(resource=resource, waiting=_FROZEN)
+        if action is TokenAction.MINT:
+            return EnsuredBootstrap(resource=await self._mint(resource, view, life))
+        waits = closed if action is TokenAction.AWAIT_NAMESPACE else _WAITING.get(action)
+        return EnsuredBootstrap(resource=resource, waiting=waits)
+
+    async def start_window(self, resource: ProvisionedResource) -> None:
+        """Start the window anew, if the table lets it: the substrate is ready."""
+        token = resource.bootstrap_token_id
+        if token is not None and await self._renews(resource):
+            await self._ports.tokens.extend(token, ttl=self._ttl)
+
+    async def renew(self, resource: ProvisionedResource) -> None:
+        """Keep the window open, or open it again, while the table lets the node still come.
+
+        Idempotency: a window of which more than half is left is not touched.
+        """
+        token = resource.bootstrap_token_id
+        if token is not None and await self._renews(resource):
+            await self._ports.tokens.extend(token, ttl=self._ttl, unless_left=self._ttl / 2)
+
+    async def drop_secrets(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> None:
+        """Delete the Secrets of all generations: nobody may register with any of them.
+
+        Idempotency: one that is gone is success.
+        """
+        numbers = {resource.generation, *(one.number for one in life.generations)}
+        for number in sorted(numbers - {0}):
+            name = names.token_secret_name(view.name, number)
+            await self._ports.cluster.delete_token_secret(view.namespace, name, owner=view.uid)
+
+    async def _renews(self, resource: ProvisionedResource) -> bool:
+        life = await self.look(resource)
+        situation = TokenLifeFacts(
+            state=life.state, delivered=True, substrate=True, renewable=life.renewable
+        )
+        return decide(situation) is TokenAction.RENEW
+
+    async def _looked(
+        self, situation: TokenLifeFacts, resource: ProvisionedResource, view: RecordView
+    ) -> TokenLifeFacts:
+        reference = resource.protected[0].reference
+        there = await self._ports.cluster.get_object(reference, view.namespace) is not None
+        # A machine that is about to be seen may carry the last token.
+        if there:
+            return replace(situation, substrate=True)
+        problem = await self._ports.cluster.hold_policies_problem()
+        return replace(situation, policies=problem is None)
+
+    async def _delivered(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> bool:
+        if life.state is not BootstrapState.ISSUED:
+            return False
+        newest = life.generations[0]
+        if newest.state is not BootstrapState.ISSUED or newest.number != resource.generation:
+            return False
+        if resource.bootstrap_token_id is None:
+            return False
+        name = names.token_secret_name(view.name, resource.generation)
+        return await self._ports.cluster.token_secret_exists(view.namespace, name)
+
+    async def _mint(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> ProvisionedResource:
+        """Mint a token: claim its generation, deliver its text, issue it, remember it.
+
+        The text is delivered before it opens anything: an API server that refuses the Secret
+        leaves a claimed generation that was never issued, which the next try uses. What an
+        earlier try left under its name carries a text that nobody knows, and goes.
+
+        No generation is ever minted twice, because only one writer's claim succeeds, and only
+        one text is in its Secret.
+        """
+        cluster, tokens = self._ports.cluster, self._ports.tokens
+        claimed = resource if _unused(resource, life) else await self._claim(resource)
+        for _ in range(_CLAIMS_MAX):
+            drawn = await tokens.draw(claimed, generation=claimed.generation)
+            name = names.token_secret_name(view.name, claimed.generation)
+            if await cluster.create_token_secret(view.raw, name=name, token=drawn):
+                issued = await tokens.issue(claimed, drawn, ttl=self._ttl)
+                # From now on the function may compose.
+                due = claimed.due(max(self._ports.clock.now(), claimed.updated_at))
+                return await self._ports.repository.update(
+                    replace(due, bootstrap_token_id=issued.id)
+                )
+            await cluster.delete_token_secret(view.namespace, name, owner=view.uid)
+            if claimed.exhausted:
+                # Its name is free by the next try, and whoever drew that text is gone.
+                break
+            claimed = await self._claim(claimed)
+        return claimed
+
+    async def _claim(self, resource: ProvisionedResource) -> ProvisionedResource:
+        now = max(self._ports.clock.now(), resource.updated_at)
+        claimed = replace(resource, generation=resource.generation + 1, updated_at=now)
+        return await self._ports.repository.update(claimed)
+
+
+def _unused(resource: ProvisionedResource, life: TokenLife) -> bool:
+    """Tell whether the generation that was claimed last was never issued."""
+    return resource.generation > max((one.number for one in life.generations), default=0)
+
+
+def stranded(
+    resource: ProvisionedResource, life: TokenLife, view: RecordView, *, registered: bool
+) -> Explanation | None:
+    """Say why the machine that is there can register no more; None while it can.
+
+    Args:
+        resource: The aggregate.
+        life: Its tokens.
+        view: Its record.
+        registered: Whether its node is in the mesh.
+    """
+    if resource.bootstrap_token_id is None or resource.phase is Phase.READY:
+        return None
+    situation = TokenLifeFacts(
+        state=life.state,
+        delivered=True,
+        substrate=view.spec.observed.exists,
+        registered=registered,
+        renewable=life.renewable,
+    )
+    if taken_out(resource, life, registered=registered):
+        return _TAKEN_OUT
+    return _STRANDED[life.state] if decide(situation) is TokenAction.STALL else None
+
+
+def taken_out(resource: ProvisionedResource, life: TokenLife, *, registered: bool) -> bool:
+    """Tell whether its node came and was taken out of the mesh by nobody of this process.
+
+    Who takes a node out here has asked for the resource's end, or for its machine to be made
+    anew, and that is stored before.
+    """
+    came = life.state is BootstrapState.CONSUMED and not registered
+    asked = resource.deletion_requested_at is not None or resource.recreating_since is not None
+    return came and not asked and resource.phase in _WITH_SUBSTRATE

@@ -1,0 +1,191 @@
+"""What decides about a machine whose node does not come, gathered.
+
+The live reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from function.contract.record import SubstrateReference
+from function.contract.strategy import BootstrapState, SubstrateState
+from reconciler.app.guard import any_version
+from reconciler.app.registration.bootstrap import BootstrapTokens
+from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.identity.token_life import TokenLife
+from reconciler.domain.protection import protection
+from reconciler.domain.record.record_view import RecordView
+from reconciler.domain.replacement import replacement
+from reconciler.domain.replacement.replacement import (
+    NodePresence,
+    ReplacementFacts,
+    ReplacementStep,
+)
+from reconciler.ports.clock import Clock
+from reconciler.ports.cluster.management_cluster import LiveObject, ManagementCluster
+from reconciler.ports.store.aggregates import (
+    BrokerRepository,
+    NodeDeregistrar,
+    RegisteredNode,
+    TokenIssuer,
+)
+
+_LIVE: Final = frozenset({BootstrapState.ISSUED, BootstrapState.EXPIRED})
+"""States that a revocation ends; a window that closed may be opened again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementPorts:
+    """The collaborators of recreating.
+
+    Attributes:
+        reachable: For how long nodes could get through to us without a break.
+        steady: Whether what is seen of the management cluster is believed.
+    """
+
+    repository: BrokerRepository
+    cluster: ManagementCluster
+    tokens: TokenIssuer
+    nodes: NodeDeregistrar
+    clock: Clock
+    reachable: Callable[[], timedelta]
+    steady: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementObservation:
+    """What was found; `life` and `live` are None where nobody asked for them.
+
+    `reference` is what `live` can be written by: its version may not be the remembered one.
+    """
+
+    situation: ReplacementFacts
+    life: TokenLife | None
+    node: RegisteredNode | None
+    live: LiveObject | None
+    reference: SubstrateReference
+
+
+class ReplacementObserver:
+    """Looks at one aggregate at a time."""
+
+    def __init__(
+        self, ports: ReplacementPorts, bootstrap: BootstrapTokens, *, timeout: timedelta
+    ) -> None:
+        self._ports = ports
+        self._bootstrap = bootstrap
+        self._timeout = timeout
+
+    async def node(self, resource: ProvisionedResource) -> RegisteredNode | None:
+        """Return the aggregate's node, if one is in the mesh."""
+        token = resource.bootstrap_token_id
+        return None if token is None else await self._ports.nodes.find_node(token)
+
+    async def look(
+        self, resource: ProvisionedResource, view: RecordView, *, refused: bool
+    ) -> ReplacementObservation:
+        """Return everything that decides.
+
+        Tokens are read before the node: one that came in between is seen.
+
+        Args:
+            resource: The aggregate.
+            view: Its record.
+            refused: Its declaration as it stands is not accepted.
+        """
+        under_way = resource.recreating_since is not None
+        life = await self._bootstrap.look(resource) if under_way else None
+        node = await self.node(resource)
+        reference, live = resource.protected[0].reference, None
+        if under_way:
+            reference, live = await self.find(resource, view)
+        observed = view.spec.observed
+        there = live is not None if under_way else observed.exists
+        now = self._ports.clock.now()
+        age = None if node is None else node.age
+        waited = replacement.waited(resource, node_age=age, now=now)
+        patience = replacement.patience(resource, self._timeout)
+        situation = ReplacementFacts(
+            under_way=under_way,
+            node=_sight(node),
+            overdue=waited is not None and waited >= patience,
+            fair=self._ports.reachable() >= patience,
+            departed=node is None and _departed(resource, life, now),
+            recreate=replacement.wanted(resource),
+            left=resource.recreations < replacement.policy(resource).attempts,
+            free=self._ports.steady()
+            and not refused
+            and view.controller_uid is not None
+            and resource.node_expected
+            and not resource.uninjected(observed, exists=there),
+            spent=life is None or not any(one.state in _LIVE for one in life.generations),
+            let_go=under_way and resource.protected[0].released,
+            there=there,
+            acknowledged=view.spec.released and is_absent(view),
+        )
+        look = ReplacementObservation(
+            situation=situation, life=life, node=node, live=live, reference=reference
+        )
+        return await self._looked_closer(look, resource, view)
+
+    async def _looked_closer(
+        self, look: ReplacementObservation, resource: ProvisionedResource, view: RecordView
+    ) -> ReplacementObservation:
+        """Ask what costs a call, where it decides."""
+        situation, life = look.situation, look.life
+        if not situation.under_way:
+            if replacement.decide(situation) is not ReplacementStep.BEGIN:
+                return look
+            life = await self._bootstrap.look(resource)
+            gone = look.node is None and _departed(resource, life, self._ports.clock.now())
+            situation = replace(situation, departed=gone)
+        if situation.free:
+            situation = replace(situation, free=await self._composes(view))
+        return replace(look, situation=situation, life=life)
+
+    async def _composes(self, view: RecordView) -> bool:
+        xr = await self._ports.cluster.get_xr_facts(view.xr, view.namespace)
+        return xr.exists and not xr.terminating and not xr.paused
+
+    async def find(
+        self, resource: ProvisionedResource, view: RecordView
+    ) -> tuple[SubstrateReference, LiveObject | None]:
+        """Return its substrate, if it is there and ours, and the reference that serves it.
+
+        Raises:
+            KindNotServedError: No version of its group serves its kind.
+            NotAllowedError: It may not be read.
+        """
+        remembered = resource.protected[0].reference
+        reference, live = await any_version.find(self._ports.cluster, remembered, view.namespace)
+        if live is not None and not protection.is_ours(live.controller, resource.accepted.xr):
+            return reference, None
+        return reference, live
+
+
+def is_absent(view: RecordView) -> bool:
+    """Tell whether the function was told to compose no substrate."""
+    return bool(view.status.get("substrate") == SubstrateState.ABSENT)
+
+
+def _departed(resource: ProvisionedResource, life: TokenLife | None, now: datetime) -> bool:
+    """Tell whether a node came with the newest token, now that none is in the mesh.
+
+    One that was there before a recreation began was taken out by it. Both ages are measured,
+    each by the clock that dated its beginning.
+    """
+    if life is None or life.state is not BootstrapState.CONSUMED:
+        return False
+    if resource.recreating_since is None:
+        return True
+    consumed = [one.consumed_at for one in life.generations if one.consumed_at is not None]
+    return life.now - max(consumed) < now - resource.recreating_since
+
+
+def _sight(node: RegisteredNode | None) -> NodePresence:
+    if node is None:
+        return NodePresence.NONE
+    return NodePresence.REPORTED if node.reported else NodePresence.SILENT

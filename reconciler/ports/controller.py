@@ -1,0 +1,42 @@
+"""What a driver says of itself, for people and for metrics.
+
+One value, read at one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.domain.guard.circuit_breaker import BreakerCause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """How often keys of one kind ended one way, and for how many seconds they ran."""
+
+    runs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerState:
+    """A driver at one moment.
+
+    Attributes:
+        worked: By a key's kind and whether its work failed.
+        waiting: Keys that wait for a worker.
+        failing: Keys that failed when they were worked on last.
+        aggregates: Those that are not Deleted, as the last sweep counted them.
+        settled: Records that rest until something changes.
+        vanished: Records that are gone although nobody asked for that.
+        causes: Why what is seen is not believed; empty when it is.
+    """
+
+    worked: Mapping[tuple[str, bool], Worked]
+    waiting: int
+    failing: int
+    aggregates: int
+    settled: int
+    vanished: int
+    causes: frozenset[BreakerCause]

@@ -1,0 +1,4 @@
+"""What the application needs of the database.
+
+`adapters.postgres` implements these Protocols.
+"""
