@@ -38,5 +38,5 @@ class ControllerState:
     failing: int
     aggregates: int
     settled: int
-    vanished: int
+    missing: int
     causes: frozenset[BreakerCause]

@@ -61,25 +61,25 @@ async def serving(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
         pool = await _open_store(settings)
         stack.push_async_callback(pool.close)
         metrics = registry()
-        helm = LeaderRouter(metrics, make_liveness(settings))
-        bell = NotifyChannel(settings.dsn.get_secret_value())
-        bell.listen(REGISTERED, helm.registered)
-        relay = await stack.enter_async_context(relaying(settings, bell, metrics))
-        telling = _beside(stack, _together(bell.run(), relay.run()))
-        cluster = Cluster(client, on_change=helm.changed)
-        metrics.register(ControllerCollector(lambda: helm.state, cluster.caches))
-        metrics.register(OrphanCollector(helm.orphans))
+        router = LeaderRouter(metrics, make_liveness(settings))
+        notify = NotifyChannel(settings.dsn.get_secret_value())
+        notify.listen(REGISTERED, router.registered)
+        relay = await stack.enter_async_context(relaying(settings, notify, metrics))
+        notifying = _beside(stack, _together(notify.run(), relay.run()))
+        cluster = Cluster(client, on_change=router.changed)
+        metrics.register(ControllerCollector(lambda: router.state, cluster.caches))
+        metrics.register(OrphanCollector(router.orphans))
         reachability = EndpointUptime(time.monotonic)
         caches = _beside(stack, cluster.run())
         await _synced(cluster, caches)
-        leader = Leader(settings, cluster, reachability, helm, bell)
-        work = await _candidate(stack, settings, leader, helm)
-        await listen(stack, settings, pool, helm, cluster, bell)
-        helm.listening = True
+        leader = Leader(settings, cluster, reachability, router, notify)
+        work = await _candidate(stack, settings, leader, router)
+        await listen(stack, settings, pool, router, cluster, notify)
+        router.listening = True
         seeing = _together(reachability.prove(lambda: ping(pool)), leader.watch())
         proofs = _beside(stack, seeing)
         retention = _beside(stack, Retention(PostgresRetention(pool), settings.keep).run())
-        yield _beside(stack, _first_of(caches, work, proofs, retention, telling))
+        yield _beside(stack, _first_of(caches, work, proofs, retention, notifying))
 
 
 def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -90,14 +90,14 @@ def _beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> asyncio.T
 
 
 async def _candidate(
-    stack: AsyncExitStack, settings: Settings, leader: Leader, helm: LeaderRouter
+    stack: AsyncExitStack, settings: Settings, leader: Leader, router: LeaderRouter
 ) -> asyncio.Task[None]:
     """Stand for the lease; return once somebody leads."""
     candidacies = leases(settings)
     stack.callback(candidacies.close)
-    candidate = leader_election(settings, candidacies, helm.pulse)
+    candidate = leader_election(settings, candidacies, router.pulse)
     work = _beside(stack, candidate.run(leader.lead))
-    await _first_done(work, helm.steered.wait(), candidate.standing_by.wait())
+    await _first_done(work, router.steered.wait(), candidate.standing_by.wait())
     return work
 
 

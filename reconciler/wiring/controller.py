@@ -1,14 +1,11 @@
-"""How the driver is put together from its adapters.
-
-The driver, its ticks and their ports.
-"""
+"""Builds the controller of one management cluster from its adapters."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from reconciler.adapters.clock import SystemClock, UUIDv7Source
 from reconciler.adapters.identity.secret_source import SystemSecretSource
@@ -31,16 +28,16 @@ from reconciler.app.guard.circuit_breaker import CircuitBreaker
 from reconciler.app.projects.project_reconciler import ProjectReconciler
 from reconciler.app.registration.endpoint_uptime import EndpointUptime
 from reconciler.app.teardown.teardown import Teardown, TeardownPorts
-from reconciler.domain.aggregate import ids
+from reconciler.ports.cluster.catalog import Catalog
 from reconciler.settings import Settings
 
 
 def make_circuit_breaker(cluster: Cluster) -> CircuitBreaker:
     """Make what judges a cluster, and have it hear what is seen there, whoever leads."""
-    steadiness = CircuitBreaker(time.monotonic, silent_s=cluster.silent_s)
-    cluster.on_doubt = steadiness.doubted
-    cluster.client.on_answer = steadiness.answered
-    return steadiness
+    breaker = CircuitBreaker(time.monotonic, silent_s=cluster.silent_s)
+    cluster.on_doubt = breaker.doubted
+    cluster.client.on_answer = breaker.answered
+    return breaker
 
 
 async def make_controller(
@@ -48,66 +45,96 @@ async def make_controller(
     store: FencedStore,
     cluster: Cluster,
     reachability: EndpointUptime,
-    steadiness: CircuitBreaker,
+    breaker: CircuitBreaker,
     may_write: MayWrite,
 ) -> Controller:
-    """Make the driver of the management cluster that the settings name; it is not run yet.
+    """Make the controller of the management cluster that the settings name; it does not run yet.
 
     Args:
         settings: What is driven, and how.
         store: Its rows, behind the fence of the term.
         cluster: Its caches.
         reachability: For how long nodes could reach us.
-        steadiness: Whether what is seen of the cluster is believed.
+        breaker: Open while what is observed of the cluster is not believed.
         may_write: Raises once the term is over; asked before each write to the cluster.
     """
     secrets = SystemSecretSource(env=settings.token_env)
     tenancy = PostgresTenancyRepository(store, secrets)
     slug = settings.management_cluster
     cluster_id = await tenancy.ensure_cluster(slug, slug)
-    shared = _shared(store, cluster, may_write, cluster_id)
-    mesh = _mesh(store, secrets, cluster_id)
-    service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=cluster_id)
-    teardown = Teardown(
-        TeardownPorts(**shared, **mesh, deregistration_timeout=settings.deregistration_timeout),
-        service,
+    adapters = _Adapters(
+        repository=PostgresBrokerRepository(store, cluster_id),
+        cluster=KubernetesGateway(cluster.client, may_write),
+        tokens=PostgresTokenIssuer(store, secrets),
+        nodes=PostgresNodeDeregistrar(store),
+        holds=PostgresHoldLedger(store, cluster_id),
+        clock=SystemClock(),
     )
-    reachable = _reachable(reachability, steadiness)
-    ports = ReconcilerPorts(**shared, **mesh, reachable=reachable, steady=steadiness.steady)
+    service = Service(_service_ports(adapters, cluster.catalog), cluster_id=cluster_id)
+    teardown = Teardown(_teardown_ports(adapters, cluster.catalog, settings), service)
+    ports = _reconciler_ports(adapters, cluster.catalog, reachability, breaker)
     return Controller(
-        view=_view(cluster, steadiness),
-        repository=shared["repository"],
-        tick=FailureReporter(ports, service, teardown, knobs=_knobs(settings)),
+        view=_view(cluster, breaker),
+        repository=adapters.repository,
+        reconciler=FailureReporter(ports, service, teardown, options=_options(settings)),
         teardown=teardown,
-        project_tick=_project_tick(cluster, may_write, tenancy, service, slug=slug),
+        project_reconciler=_project_reconciler(cluster, may_write, tenancy, service, slug=slug),
         cluster_id=cluster_id,
     )
 
 
-def _shared(
-    store: FencedStore, cluster: Cluster, may_write: MayWrite, cluster_id: ids.ManagementClusterID
-) -> dict[str, Any]:
-    """Return the ports that everything takes, by their fields' names."""
-    return {
-        "repository": PostgresBrokerRepository(store, cluster_id),
-        "catalog": cluster.catalog,
-        "cluster": KubernetesGateway(cluster.client, may_write),
-        "clock": SystemClock(),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adapters:
+    """What the services of one controller share."""
+
+    repository: PostgresBrokerRepository
+    cluster: KubernetesGateway
+    tokens: PostgresTokenIssuer
+    nodes: PostgresNodeDeregistrar
+    holds: PostgresHoldLedger
+    clock: SystemClock
 
 
-def _mesh(
-    store: FencedStore, secrets: SystemSecretSource, cluster_id: ids.ManagementClusterID
-) -> dict[str, Any]:
-    """Return the ports of tokens, nodes and holds, by their fields' names."""
-    return {
-        "tokens": PostgresTokenIssuer(store, secrets),
-        "nodes": PostgresNodeDeregistrar(store),
-        "holds": PostgresHoldLedger(store, cluster_id),
-    }
+def _service_ports(adapters: _Adapters, catalog: Catalog) -> ServicePorts:
+    return ServicePorts(
+        repository=adapters.repository,
+        catalog=catalog,
+        cluster=adapters.cluster,
+        clock=adapters.clock,
+        ids=UUIDv7Source(),
+    )
 
 
-def _knobs(settings: Settings) -> ReconcilerOptions:
+def _teardown_ports(adapters: _Adapters, catalog: Catalog, settings: Settings) -> TeardownPorts:
+    return TeardownPorts(
+        repository=adapters.repository,
+        catalog=catalog,
+        cluster=adapters.cluster,
+        tokens=adapters.tokens,
+        nodes=adapters.nodes,
+        holds=adapters.holds,
+        clock=adapters.clock,
+        deregistration_timeout=settings.deregistration_timeout,
+    )
+
+
+def _reconciler_ports(
+    adapters: _Adapters, catalog: Catalog, reachability: EndpointUptime, breaker: CircuitBreaker
+) -> ReconcilerPorts:
+    return ReconcilerPorts(
+        repository=adapters.repository,
+        catalog=catalog,
+        cluster=adapters.cluster,
+        tokens=adapters.tokens,
+        nodes=adapters.nodes,
+        holds=adapters.holds,
+        clock=adapters.clock,
+        reachable=_reachable(reachability, breaker),
+        steady=breaker.steady,
+    )
+
+
+def _options(settings: Settings) -> ReconcilerOptions:
     return ReconcilerOptions(
         enrolment=settings.enrolment,
         token_ttl=settings.token_ttl,
@@ -116,18 +143,18 @@ def _knobs(settings: Settings) -> ReconcilerOptions:
     )
 
 
-def _view(cluster: Cluster, steadiness: CircuitBreaker) -> ClusterView:
+def _view(cluster: Cluster, breaker: CircuitBreaker) -> ClusterView:
     return ClusterView(
         records=cluster.records.items,
         projects=cluster.projects.items,
         version_of=cluster.records.version,
         record_exists=cluster.record_exists,
         list_anew=cluster.records.list_anew,
-        steadiness=steadiness,
+        breaker=breaker,
     )
 
 
-def _project_tick(
+def _project_reconciler(
     cluster: Cluster,
     may_write: MayWrite,
     tenancy: PostgresTenancyRepository,
@@ -142,10 +169,10 @@ def _project_tick(
     return ProjectReconciler(gateway, tenancy, SystemClock(), cluster=slug, settle=settle)
 
 
-def _reachable(reachability: EndpointUptime, steadiness: CircuitBreaker) -> Callable[[], timedelta]:
+def _reachable(reachability: EndpointUptime, breaker: CircuitBreaker) -> Callable[[], timedelta]:
     """Return for how long nodes could reach us: a machine is not judged by what is not believed."""
 
     def reachable() -> timedelta:
-        return timedelta() if steadiness.frozen else reachability.lasts()
+        return timedelta() if breaker.frozen else reachability.lasts()
 
     return reachable

@@ -71,7 +71,7 @@ class LeaderRouter:
     def __init__(self, metrics: CollectorRegistry, pulse: Liveness) -> None:
         self.metrics = metrics
         self.pulse = pulse
-        self.driver: Controller | None = None
+        self.controller: Controller | None = None
         self.orphan_sweep: OrphanSweep | None = None
         self.listening = False
         """Whether nodes reach us already: then nothing waits for a boot sweep to end."""
@@ -80,8 +80,8 @@ class LeaderRouter:
 
     def changed(self, kind: str, key: tuple[str, str]) -> None:
         """Hear of a change in a cache."""
-        if self.driver is not None:
-            self.driver.changed(kind, key)
+        if self.controller is not None:
+            self.controller.changed(kind, key)
 
     def registered(self, detail: str | None) -> None:
         """Hear that a node registered for an aggregate, with any replica.
@@ -89,13 +89,13 @@ class LeaderRouter:
         Args:
             detail: Its id; None when some were missed, which the sweep finds.
         """
-        if self.driver is not None and detail:
-            self.driver.registered(ids.ProvisionedResourceID(UUID(detail)))
+        if self.controller is not None and detail:
+            self.controller.registered(ids.ProvisionedResourceID(UUID(detail)))
 
     @property
     def state(self) -> ControllerState | None:
         """What the driver says of itself; None while none is ours."""
-        return None if self.driver is None else self.driver.state
+        return None if self.controller is None else self.controller.state
 
     def orphans(self) -> Mapping[OrphanFinding, int] | None:
         """How many of each finding stand; None while nobody here looks for any."""
@@ -108,7 +108,7 @@ class LeaderRouter:
         What a leader's looks died of, or that it does not finish any; that nobody leads. Of a
         leader elsewhere only that there is one.
         """
-        died = None if self.driver is None else self.driver.sweep_fault
+        died = None if self.controller is None else self.controller.sweep_fault
         return died or self.pulse.fault
 
 
@@ -120,19 +120,19 @@ class Leader:
         settings: Settings,
         cluster: Cluster,
         reachability: EndpointUptime,
-        helm: LeaderRouter,
-        bell: NotifyChannel,
+        router: LeaderRouter,
+        notify: NotifyChannel,
     ) -> None:
-        self._bell = bell
+        self._notify = notify
         self._settings = settings
         self._cluster = cluster
         self._reachability = reachability
-        self._helm = helm
-        self._steadiness = make_circuit_breaker(cluster)
+        self._router = router
+        self._breaker = make_circuit_breaker(cluster)
 
     async def watch(self) -> None:
         """Judge what is seen of the cluster while somebody else leads, until cancelled."""
-        await self._steadiness.watch()
+        await self._breaker.watch()
 
     async def lead(self, term: LeadershipTerm) -> None:
         """Sweep, work and sweep again until cancelled.
@@ -146,35 +146,35 @@ class Leader:
         # A connection that is cut off answers no rollback: nothing is waited for.
         term.at_end(pool.terminate)
         try:
-            with self._steadiness.leading():
+            with self._breaker.leading():
                 await self._drive(pool, term)
         finally:
-            self._helm.driver = self._helm.orphan_sweep = None
+            self._router.controller = self._router.orphan_sweep = None
             pool.terminate()
 
     async def _drive(self, pool: asyncpg.Pool, term: LeadershipTerm) -> None:
-        store = FencedStore(pool, term.lease, committed=lambda: self._bell.ring(EVENTS))
+        store = FencedStore(pool, term.lease, committed=lambda: self._notify.ring(EVENTS))
         with untranslated("begin a term"):
             await self._assert_ours(store)
-            driver = await make_controller(
+            controller = await make_controller(
                 self._settings,
                 store,
                 self._cluster,
                 self._reachability,
-                self._steadiness,
+                self._breaker,
                 term.check,
             )
-            driver.ticker.on_end = self._helm.pulse.finished
-            self._helm.driver = driver
-            await self._boot(driver)
-        self._helm.pulse.begun()
-        self._helm.steered.set()
+            controller.ticker.on_end = self._router.pulse.finished
+            self._router.controller = controller
+            await self._boot(controller)
+        self._router.pulse.begun()
+        self._router.steered.set()
         slug = self._settings.management_cluster
         orphans = make_orphan_sweep(slug, store, self._cluster, term.check)
-        self._helm.orphan_sweep = orphans
+        self._router.orphan_sweep = orphans
         looking = asyncio.create_task(orphans.run(self._settings.orphan_interval))
         try:
-            await driver.run(
+            await controller.run(
                 broker_interval=self._settings.broker_interval,
                 fleet_interval=self._settings.fleet_interval,
             )
@@ -189,11 +189,11 @@ class Leader:
         if home is not None:
             raise SettingsError((_NOT_OURS.format(home=home),))
 
-    async def _boot(self, driver: Controller) -> None:
+    async def _boot(self, controller: Controller) -> None:
         async with asyncio.timeout(SWEEP_TIMEOUT_S):
-            asked = await driver.sweep_projects() + await driver.sweep_records()
-        within_s = 0.0 if self._helm.listening else SWEEP_TIMEOUT_S
-        left = await driver.queue.settle(within_s=within_s)
+            asked = await controller.sweep_projects() + await controller.sweep_records()
+        within_s = 0.0 if self._router.listening else SWEEP_TIMEOUT_S
+        left = await controller.queue.settle(within_s=within_s)
         _log.info("boot_sweep_done keys=%d left=%d", asked, left)
 
 

@@ -48,9 +48,9 @@ async def listen(
     stack: AsyncExitStack,
     settings: Settings,
     pool: asyncpg.Pool,
-    helm: LeaderRouter,
+    router: LeaderRouter,
     cluster: Cluster,
-    bell: NotifyChannel,
+    notify: NotifyChannel,
 ) -> None:
     """Bind both listeners; the stack closes them.
 
@@ -65,7 +65,7 @@ async def listen(
         project_budget=_budget(settings.register_rate.per_project),
     )
     enrolment = RegistrationService(
-        ports, on_registered=lambda each: bell.ring(REGISTERED, str(each))
+        ports, on_registered=lambda each: notify.ring(REGISTERED, str(each))
     )
     per_address = settings.register_rate.per_address
     nodes = node_app(
@@ -76,7 +76,7 @@ async def listen(
     gate = Gate(KubernetesReviewer(cluster.client, audience=settings.operator_audience))
     api = OperatorAPI(gate, PostgresOperatorStore(pool))
     operators = operator_app(
-        _probes(pool, helm, cluster), api, metrics=lambda: generate_latest(helm.metrics)
+        _probes(pool, router, cluster), api, metrics=lambda: generate_latest(router.metrics)
     )
     certificate, key = settings.tls_cert_file, settings.tls_key_file
     files = TLSFiles(certificate=certificate, key=key) if certificate and key else None
@@ -97,7 +97,7 @@ def _budget(per_second: float, *, at_once: int = 1) -> TokenBuckets:
     return TokenBuckets(per_second=per_second, monotonic=time.monotonic, at_once=at_once)
 
 
-def _probes(pool: asyncpg.Pool, helm: LeaderRouter, cluster: Cluster) -> Mapping[str, Probe]:
+def _probes(pool: asyncpg.Pool, router: LeaderRouter, cluster: Cluster) -> Mapping[str, Probe]:
     async def postgres() -> None:
         await ping(pool)
 
@@ -105,8 +105,8 @@ def _probes(pool: asyncpg.Pool, helm: LeaderRouter, cluster: Cluster) -> Mapping
         await cluster.client.request("GET", "/version")
 
     async def reconcile() -> None:
-        if helm.fault is not None:
-            raise NotReadyError(helm.fault)
+        if router.fault is not None:
+            raise NotReadyError(router.fault)
 
     return {
         "postgres": postgres,

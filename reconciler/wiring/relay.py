@@ -27,7 +27,7 @@ REGISTERED: Final = "registered"
 
 @asynccontextmanager
 async def relaying(
-    settings: Settings, bell: NotifyChannel, registry: CollectorRegistry
+    settings: Settings, notify: NotifyChannel, registry: CollectorRegistry
 ) -> AsyncIterator[Relay]:
     """Make the relay, which the caller runs; what it holds is closed behind the block.
 
@@ -50,7 +50,7 @@ async def relaying(
     ports = RelayPorts(outbox=outbox, sink=sink, meter=meter, monotonic=time.monotonic)
     relay = Relay(ports, batch=settings.events_batch)
     for topic in (EVENTS, REGISTERED):
-        bell.listen(topic, lambda _: relay.wake())
+        notify.listen(topic, lambda _: relay.wake())
     try:
         yield relay
     finally:

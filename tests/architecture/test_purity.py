@@ -20,7 +20,7 @@ PURE = sorted(
 )
 REVEALS = {
     "function/render/documents/cloudinit.py",
-    "reconciler/adapters/kubernetes/objects/token_secrets.py",
+    "reconciler/adapters/kubernetes/namespaces/token_secrets.py",
     "reconciler/domain/identity/token.py",
 }
 """Where a token's plaintext may be unwrapped: where it is delivered, and where it is hashed."""

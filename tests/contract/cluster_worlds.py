@@ -30,7 +30,8 @@ from reconciler.domain.aggregate import ids
 from reconciler.domain.protection import external_secret
 from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.teardown.release import XRFacts
-from reconciler.ports.cluster.management_cluster import LiveObject, ManagementCluster
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.store.aggregates import IssuedToken
 from tests.e2e.deploy import external_secrets, holding
 from tests.e2e.deploy.identity import (
@@ -44,7 +45,12 @@ from tests.e2e.deploy.identity import (
 from tests.e2e.deploy.manifests import example
 from tests.e2e.deploy.place import Kind, definition, held
 from tests.e2e.deploy.rights import may
-from tests.fakes.management_cluster import GONE, InMemoryManagementCluster, RecordedEvent
+from tests.fakes.management_cluster import (
+    GONE,
+    InMemoryManagementCluster,
+    RecordedEvent,
+    every_role,
+)
 
 ROOT: Final = Path(__file__).parents[2]
 VM: Final = (names.BLUEPRINTS_GROUP, "XGenericVM", "xgenericvms")
@@ -304,7 +310,7 @@ class MemoryWorld:
         self.fake = InMemoryManagementCluster(
             kinds=kinds, composites={(version, VM[1])}, forbidden=forbidden, xr=GONE
         )
-        self.cluster: ManagementCluster = self.fake
+        self.cluster: ManagementCluster = every_role(self.fake)
         self.namespace = f"contract-{uuid4().hex[:8]}"
 
     def new_record(self, name: str = "", *, controller: XRReference | None = None) -> Object:
@@ -632,7 +638,7 @@ async def real_world(plane: ControlPlane) -> AsyncIterator[RealWorld]:
     """Yield a namespace of its own; the gateway runs as the reconciler's account."""
     client = await open_client(reconciler_kubeconfig(plane))
     world = RealWorld(KubernetesGateway(client), Caller(plane.kubeconfig))
-    await world.cluster.hold_namespace(world.namespace, records=0)
+    await world.cluster.namespaces.hold_namespace(world.namespace, records=0)
     await_rights(world.admin, world.namespace)
     try:
         yield world

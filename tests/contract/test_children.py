@@ -81,7 +81,7 @@ class TestChildren:
         world.compose(composite)
         _compose(world, composite, CHILDREN)
 
-        live = await world.cluster.get_object(composite, world.namespace)
+        live = await world.cluster.substrates.get_object(composite, world.namespace)
 
         assert live is not None
         assert live.below == CHILDREN
@@ -91,7 +91,7 @@ class TestChildren:
         world.compose(composite)
         _compose(world, composite, CHILDREN, nameless=True)
 
-        live = await world.cluster.get_object(composite, world.namespace)
+        live = await world.cluster.substrates.get_object(composite, world.namespace)
 
         assert live is not None
         assert live.below == CHILDREN
@@ -102,7 +102,7 @@ class TestChildren:
         composite = reference()
         world.compose(composite)
 
-        live = await world.cluster.get_object(composite, world.namespace)
+        live = await world.cluster.substrates.get_object(composite, world.namespace)
 
         assert live is not None
         assert (live.below, live.finalizers, live.deleting_since) == ((), (), None)
@@ -115,7 +115,7 @@ class TestChildren:
         before = datetime.now(UTC)
         _hang(world, composite)
 
-        live = await world.cluster.get_object(composite, world.namespace)
+        live = await world.cluster.substrates.get_object(composite, world.namespace)
 
         assert live is not None
         assert live.terminating

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.ports.cluster.management_cluster import Needed
+from reconciler.ports.cluster.namespaces import Needed
 from tests.contract.cluster_worlds import (
     PROVIDER_API,
     ClusterWorld,
@@ -61,8 +61,8 @@ def _namespace(world: ClusterWorld) -> Shared:
         return world.held()[0] == "true"
 
     return Shared(
-        need=lambda: world.cluster.hold_namespace(world.namespace, records=1),
-        let_go=lambda needed: world.cluster.hold_namespace(
+        need=lambda: world.cluster.namespaces.hold_namespace(world.namespace, records=1),
+        let_go=lambda needed: world.cluster.namespaces.hold_namespace(
             world.namespace, records=0, needed=needed
         ),
         held=held,
@@ -76,8 +76,8 @@ def _secret(world: ClusterWorld) -> Shared:
         return "Secret" in world.credential_holds(SECRET)
 
     return Shared(
-        need=lambda: world.cluster.hold_credentials(world.namespace, SECRET, held=True),
-        let_go=lambda needed: world.cluster.hold_credentials(
+        need=lambda: world.cluster.credentials.hold_credentials(world.namespace, SECRET, held=True),
+        let_go=lambda needed: world.cluster.credentials.hold_credentials(
             world.namespace, SECRET, held=False, needed=needed
         ),
         held=held,
@@ -89,11 +89,11 @@ def _provider_config(world: ClusterWorld) -> Shared:
     world.new_provider_config("generic", {ANNOTATION_CREDENTIAL: "acme"})
 
     async def held() -> bool:
-        return await world.cluster.provider_config_holder(manifest) is not None
+        return await world.cluster.provider_configs.provider_config_holder(manifest) is not None
 
     return Shared(
-        need=lambda: world.cluster.ensure_provider_config(manifest),
-        let_go=lambda needed: world.cluster.delete_provider_config(
+        need=lambda: world.cluster.provider_configs.ensure_provider_config(manifest),
+        let_go=lambda needed: world.cluster.provider_configs.delete_provider_config(
             api_version=PROVIDER_API, namespace=world.namespace, name="generic", needed=needed
         ),
         held=held,

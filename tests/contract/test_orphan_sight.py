@@ -23,8 +23,8 @@ from reconciler.domain.teardown.orphans import (
     namespace,
     unlisted,
 )
-from reconciler.ports.cluster.management_cluster import NotAllowedError
 from reconciler.ports.cluster.orphans import Kind, MarkedObjects, OrphanReporter
+from reconciler.ports.cluster.substrates import NotAllowedError
 from tests.contract import cluster_worlds
 from tests.contract.cluster_worlds import VM, real_world, reconciler_kubeconfig
 from tests.e2e.deploy.identity import wait_until

@@ -14,7 +14,8 @@ import pytest
 from function.contract.catalog.published import SecretStoreRef, VaultPath
 from reconciler.domain.aggregate.errors import GoingError
 from reconciler.domain.protection import external_secret
-from reconciler.ports.cluster.management_cluster import SOMEBODY_ELSE, ManagementCluster
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.namespaces import SOMEBODY_ELSE
 from tests.contract.cluster_worlds import (
     ClusterWorld,
     MemoryWorld,
@@ -48,7 +49,7 @@ def name() -> str:
 
 
 async def _hold(world: ClusterWorld, secret: str) -> bool:
-    return await world.cluster.hold_credentials(world.namespace, secret, held=True)
+    return await world.cluster.credentials.hold_credentials(world.namespace, secret, held=True)
 
 
 @pytest.mark.parametrize("kinds", [[SECRET], [SECRET, EXTERNAL]])
@@ -109,9 +110,9 @@ async def test_an_external_secret_with_our_label_alone_is_somebody_elses(
     hands.prepare(EXTERNAL, secret)
     written = hands.writes(EXTERNAL, secret)
 
-    assert not await world.cluster.render_external_secret(manifest)
-    assert await world.cluster.external_secret_taken(manifest)
-    await world.cluster.hold_credentials(world.namespace, secret, held=False)
+    assert not await world.cluster.credentials.render_external_secret(manifest)
+    assert await world.cluster.credentials.external_secret_taken(manifest)
+    await world.cluster.credentials.hold_credentials(world.namespace, secret, held=False)
 
     assert hands.writes(EXTERNAL, secret) == written
 
@@ -124,10 +125,10 @@ async def test_a_provider_config_that_says_it_is_a_credentials_is_somebody_elses
     hands.prepare(CONFIG, "generic", credential="acme")
     written = hands.writes(CONFIG, "generic")
 
-    await world.cluster.ensure_provider_config(manifest)
+    await world.cluster.provider_configs.ensure_provider_config(manifest)
     await _delete(world.cluster, world.namespace)
 
-    assert await world.cluster.provider_config_holder(manifest) == SOMEBODY_ELSE
+    assert await world.cluster.provider_configs.provider_config_holder(manifest) == SOMEBODY_ELSE
     assert hands.writes(CONFIG, "generic") == written
 
 
@@ -140,11 +141,11 @@ async def test_ours_follows_what_is_wanted_and_is_written_only_then(prepared: Pr
         _spec(url="https://new.example.org"),
         _spec(url="https://new.example.org", secret="cloud-credentials-fedcba9876543210"),
     ):
-        await world.cluster.ensure_provider_config({**manifest, "spec": spec})
+        await world.cluster.provider_configs.ensure_provider_config({**manifest, "spec": spec})
         assert hands.spec("generic") == spec
         written = hands.writes(CONFIG, "generic")
 
-        await world.cluster.ensure_provider_config({**manifest, "spec": spec})
+        await world.cluster.provider_configs.ensure_provider_config({**manifest, "spec": spec})
 
         assert hands.writes(CONFIG, "generic") == written
 
@@ -152,34 +153,34 @@ async def test_ours_follows_what_is_wanted_and_is_written_only_then(prepared: Pr
 async def test_what_somebody_changes_of_ours_is_changed_back(prepared: Prepared) -> None:
     world, hands = prepared
     manifest = {**provider_config(world.namespace), "spec": _spec(url="https://api.example.org")}
-    await world.cluster.ensure_provider_config(manifest)
+    await world.cluster.provider_configs.ensure_provider_config(manifest)
     hands.tamper("generic", _spec(url="https://mine.example.org"))
 
-    await world.cluster.ensure_provider_config(manifest)
+    await world.cluster.provider_configs.ensure_provider_config(manifest)
 
     assert hands.spec("generic") == manifest["spec"]
-    assert await world.cluster.provider_config_holder(manifest) == "acme"
+    assert await world.cluster.provider_configs.provider_config_holder(manifest) == "acme"
 
 
 async def test_one_of_ours_that_goes_is_waited_for_and_made_anew(prepared: Prepared) -> None:
     world, hands = prepared
     manifest = provider_config(world.namespace)
-    await world.cluster.ensure_provider_config(manifest)
+    await world.cluster.provider_configs.ensure_provider_config(manifest)
     hands.end(CONFIG, "generic")
 
     with pytest.raises(GoingError, match="ProviderConfig 'generic' is being deleted"):
-        await world.cluster.ensure_provider_config(manifest)
+        await world.cluster.provider_configs.ensure_provider_config(manifest)
 
     hands.finish(CONFIG, "generic")
-    await world.cluster.ensure_provider_config(manifest)
-    assert await world.cluster.provider_config_holder(manifest) == "acme"
+    await world.cluster.provider_configs.ensure_provider_config(manifest)
+    assert await world.cluster.provider_configs.provider_config_holder(manifest) == "acme"
 
 
 async def test_a_namespace_that_says_it_is_released_says_so_no_more(prepared: Prepared) -> None:
     world, hands = prepared
     namespace = hands.new_namespace()
 
-    await world.cluster.hold_namespace(namespace, records=1)
+    await world.cluster.namespaces.hold_namespace(namespace, records=1)
 
     assert not hands.namespace_released(namespace)
 
@@ -189,7 +190,7 @@ async def test_a_namespace_that_goes_is_not_taken(prepared: Prepared) -> None:
     namespace = hands.new_namespace(going=True)
 
     with pytest.raises(GoingError, match="is being deleted"):
-        await world.cluster.hold_namespace(namespace, records=1)
+        await world.cluster.namespaces.hold_namespace(namespace, records=1)
 
 
 def _spec(*, url: str, zone: str | None = None, secret: str = SECRET_NAME) -> dict[str, Any]:
@@ -198,6 +199,6 @@ def _spec(*, url: str, zone: str | None = None, secret: str = SECRET_NAME) -> di
 
 
 async def _delete(cluster: ManagementCluster, namespace: str) -> None:
-    await cluster.delete_provider_config(
+    await cluster.provider_configs.delete_provider_config(
         api_version=provider_config(namespace)["apiVersion"], namespace=namespace, name="generic"
     )

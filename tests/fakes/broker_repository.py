@@ -75,11 +75,6 @@ class InMemoryBrokerRepository(InMemoryCensus):
         live = self._live(key)
         return live if live is None or live.management_cluster_id == self.cluster else None
 
-    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
-        live = self._live(key)
-        here = live is None or live.management_cluster_id == self.cluster
-        return None if live is None or here else self.store.slug(live.management_cluster_id)
-
     async def find_by_record(self, uid: str) -> ProvisionedResource | None:
         everything = self.store.resources.values()
         mine = [item for item in everything if item.management_cluster_id == self.cluster]
@@ -125,11 +120,6 @@ class InMemoryBrokerRepository(InMemoryCensus):
         if event is not None:
             self.store.append_once(resource.id, event, resource.updated_at)
         return changed
-
-    def _live(self, key: ResourceKey) -> ProvisionedResource | None:
-        everything = self.store.resources.values()
-        live = (item for item in everything if item.deletion_requested_at is None)
-        return next((item for item in live if item.key == key), None)
 
     async def _claim(self, resource: ProvisionedResource, known: Sequence[ProtectedObject]) -> None:
         if not resource.enrolled:

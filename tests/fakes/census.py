@@ -8,7 +8,7 @@ from uuid import UUID
 
 from function.contract.strategy import Phase
 from reconciler.domain.aggregate import ids
-from reconciler.domain.aggregate.resource import ProvisionedResource
+from reconciler.domain.aggregate.resource import ProvisionedResource, ResourceKey
 from reconciler.ports.store.census import PAGE, CredentialUse, RecordEntry
 from tests.fakes.memory import MemoryStore
 
@@ -90,12 +90,22 @@ class InMemoryCensus:
         slugs = sorted(self.store.slug(home) for home in homes - {self.cluster})
         return slugs[0] if slugs else None
 
+    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
+        live = self._live(key)
+        here = live is None or live.management_cluster_id == self.cluster
+        return None if live is None or here else self.store.slug(live.management_cluster_id)
+
     async def prove_writable(self) -> None:
         return
 
     async def thawed(self, cluster: ids.ManagementClusterID, *, within: timedelta) -> bool:
         now = self.store.clock.now()
         return any(of == cluster and at > now - within for of, at in self.store.thaws)
+
+    def _live(self, key: ResourceKey) -> ProvisionedResource | None:
+        everything = self.store.resources.values()
+        live = (item for item in everything if item.deletion_requested_at is None)
+        return next((item for item in live if item.key == key), None)
 
     def _unfinished(self) -> Sequence[ProvisionedResource]:
         everything = self.store.resources.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from function.contract import names
@@ -15,13 +15,8 @@ from reconciler.domain.protection.external_secret import is_ours
 from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
 from reconciler.domain.teardown.release import XRFacts
 from reconciler.ports.cluster.health import Health
-from reconciler.ports.cluster.management_cluster import (
-    SOMEBODY_ELSE,
-    KindNotServedError,
-    LiveObject,
-    Needed,
-    NotAllowedError,
-)
+from reconciler.ports.cluster.namespaces import SOMEBODY_ELSE, Needed
+from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject, NotAllowedError
 from reconciler.ports.store.aggregates import DrawnToken
 
 Kind = tuple[str, str]
@@ -38,6 +33,24 @@ class RecordedEvent(NamedTuple):
     reason: str
     message: str
     warning: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRoles:
+    """`ManagementCluster` of parts that somebody else brings."""
+
+    checks: Any
+    namespaces: Any
+    credentials: Any
+    provider_configs: Any
+    token_secrets: Any
+    substrates: Any
+    records: Any
+
+
+def every_role(whole: Any) -> ClusterRoles:
+    """Return a cluster of which one object, or a stand-in for it, plays every role."""
+    return ClusterRoles(**{each.name: whole for each in fields(ClusterRoles)})
 
 
 @dataclass

@@ -15,8 +15,8 @@ from reconciler.domain.teardown.orphans import (
     Unrecorded,
     namespace,
 )
-from reconciler.ports.cluster.management_cluster import NotAllowedError
 from reconciler.ports.cluster.orphans import Kind
+from reconciler.ports.cluster.substrates import NotAllowedError
 from tests.fakes.memory import MemoryStore
 
 

@@ -32,6 +32,7 @@ from reconciler.ports.clock import Clock
 from reconciler.ports.cluster.catalog import ProjectView
 from tests.fakes.budget import unlimited
 from tests.fakes.catalog import InMemoryCatalog
+from tests.fakes.management_cluster import ClusterRoles
 from tests.faults.ground import Ground
 from tests.faults.wire import Repeating, Wire, WiredClient, WiredPool
 from tests.unit.reconciler import samples
@@ -90,11 +91,12 @@ class Process:
         def port(inner: object) -> Any:
             return Repeating(inner, wire)
 
+        gateway = KubernetesGateway(client)
         self.repository = PostgresBrokerRepository(store, samples.CLUSTER)
         shared: dict[str, Any] = {
             "repository": port(self.repository),
             "catalog": catalogue,
-            "cluster": port(KubernetesGateway(client)),
+            "cluster": ClusterRoles(**{name: port(part) for name, part in vars(gateway).items()}),
             "clock": clock,
         }
         mesh: dict[str, Any] = {
@@ -103,13 +105,13 @@ class Process:
             "holds": port(PostgresHoldLedger(store, samples.CLUSTER)),
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
-        knobs = ReconcilerOptions(
+        options = ReconcilerOptions(
             enrolment=EnrolmentKnobs(base_url="https://api.example.org"),
             token_ttl=timedelta(hours=1),
         )
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
         ports = ReconcilerPorts(**shared, **mesh, reachable=lambda: timedelta(days=365))
-        self.tick = FailureReporter(ports, service, self.teardown, knobs=knobs)
+        self.tick = FailureReporter(ports, service, self.teardown, options=options)
         enrolment = RegistrationService(
             RegistrationPorts(
                 store=PostgresEnrolmentStore(pool),

@@ -150,7 +150,9 @@ class Life:
         await tenancy.ensure_cluster("local", "Local")
         await self._make("/api/v1/namespaces", {"metadata": {"name": self.namespace}}, "Namespace")
         # As with each Project's namespace, the account has its rights there before it is Ready.
-        await KubernetesGateway(self.ground.client).hold_namespace(self.namespace, records=0)
+        await KubernetesGateway(self.ground.client).namespaces.hold_namespace(
+            self.namespace, records=0
+        )
         await asyncio.to_thread(await_rights, self.ground.admin, self.namespace)
         secret = {"metadata": {"name": SECRET}, "stringData": {"token": "sample"}}
         await self._make(f"/api/v1/namespaces/{self.namespace}/secrets", secret, "Secret")
@@ -301,7 +303,7 @@ class Life:
         else:
             resource = await self.resource()
             if resource is not None and resource.phase is not Phase.DELETED:
-                await self.process.teardown.run_vanished(resource)
+                await self.process.teardown.run_missing(resource)
             for namespace, credential in await self.process.tick.credentials.loose():
                 if namespace == self.namespace:
                     await self.process.tick.credentials.settle(namespace, credential)

@@ -16,7 +16,7 @@ from typing import Final
 from reconciler.app.registration.registration import RegistrationService
 from reconciler.domain.identity.denial import Denial
 from reconciler.domain.identity.registration_body import RegistrationBody
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.registration import Registered
 from tests.simulation.ground import Ground, Row
 from tests.simulation.schedule import Kind

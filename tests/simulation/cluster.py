@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from function.contract import names
 from function.contract.record import SubstrateReference, XRReference
 from reconciler.domain.teardown.release import XRFacts
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.store.aggregates import DrawnToken
 from tests.fakes.management_cluster import GONE, InMemoryManagementCluster
 from tests.unit.reconciler import samples

@@ -14,7 +14,7 @@ from typing import Any, Final
 from function.compose import stage
 from function.compose.stage import RecordState, SubstrateLookup, SubstratePlan, TokenState
 from function.contract.secrets import TokenPlaintext
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.store.aggregates import DrawnToken
 from tests.simulation.cluster import SUBSTRATE_KIND, SUBSTRATE_VERSION, Raw
 
@@ -84,7 +84,7 @@ def compose(seen: Seen) -> Composed:
     looked = accepted and seen.observed is None and not terminating
     if looked and name is not None:
         sought = seen.machine(name)
-    sight = _sight(seen.observed, sought, looked=looked)
+    sight = _lookup(seen.observed, sought, looked=looked)
     token = _token(seen, status)
     chosen = stage.stage_of(
         stage.StageFacts(
@@ -157,7 +157,7 @@ def _observed(machine: Machine, record: Raw | None) -> Raw:
     return {**stamped, "uid": machine.live.uid}
 
 
-def _sight(observed: Machine | None, sought: Machine | None, *, looked: bool) -> SubstrateLookup:
+def _lookup(observed: Machine | None, sought: Machine | None, *, looked: bool) -> SubstrateLookup:
     if observed is not None:
         return SubstrateLookup.OBSERVED
     if not looked:

@@ -23,7 +23,7 @@ from function.contract.record import XRReference
 from function.contract.secrets import TokenPlaintext
 from reconciler.domain.aggregate import ids
 from reconciler.domain.identity import token
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.registration import SigningKey
 from reconciler.ports.store.aggregates import DrawnToken
 from tests.fakes.memory import FrozenClock, MemoryStore

@@ -32,6 +32,7 @@ from tests.fakes.identity import (
     InMemoryTenancyRepository,
     InMemoryTokenIssuer,
 )
+from tests.fakes.management_cluster import every_role
 from tests.simulation.cluster import Raw
 from tests.simulation.ground import Ground, LoopClock
 from tests.simulation.schedule import Kind
@@ -143,7 +144,7 @@ class Process:
         shared: dict[str, Any] = {
             "repository": self._port(InMemoryBrokerRepository(store, samples.CLUSTER), "postgres"),
             "catalog": catalog,
-            "cluster": self._port(ground.cluster, "api"),
+            "cluster": every_role(self._port(ground.cluster, "api")),
             "clock": self._clock,
         }
         mesh: dict[str, Any] = {
@@ -153,7 +154,7 @@ class Process:
         }
         service = Service(ServicePorts(**shared, ids=ground.ids), cluster_id=samples.CLUSTER)
         teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        knobs = ReconcilerOptions(
+        options = ReconcilerOptions(
             enrolment=_ENROLMENT,
             token_ttl=timedelta(minutes=10),
             registration_timeout=timedelta(minutes=3),
@@ -165,13 +166,13 @@ class Process:
                 projects=lambda: {
                     ("", name): raw for name, raw in ground.projects.projects.items()
                 },
-                steadiness=CircuitBreaker(lambda: ground.now_s),
+                breaker=CircuitBreaker(lambda: ground.now_s),
                 record_exists=self._record_exists,
             ),
             repository=shared["repository"],
-            tick=Reconciler(ports, service, teardown, knobs=knobs),
+            reconciler=Reconciler(ports, service, teardown, options=options),
             teardown=teardown,
-            project_tick=ProjectReconciler(
+            project_reconciler=ProjectReconciler(
                 ground.projects,
                 InMemoryTenancyRepository(store, ground.ids),
                 self._clock,

@@ -16,7 +16,7 @@ from function.contract.strategy import BootstrapState, Phase
 from reconciler.domain.aggregate import ids
 from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.events.lifecycle import EventType
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from tests.fakes.memory import TokenRow
 from tests.simulation.ground import Ground
 

@@ -90,7 +90,7 @@ def _of_records(state: ControllerState) -> Iterable[Metric]:
     yield _gauge("aggregates", "Aggregates that are not Deleted.", state.aggregates)
     yield _gauge("records_settled", "Records that rest until something changes.", state.settled)
     yield _gauge(
-        "records_vanished", "Records that are gone although nobody asked for that.", state.vanished
+        "records_vanished", "Records that are gone although nobody asked for that.", state.missing
     )
     frozen = GaugeMetricFamily(
         f"{_PREFIX}_frozen", "Why what is seen is not believed just now.", labels=["cause"]

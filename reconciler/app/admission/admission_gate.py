@@ -26,7 +26,8 @@ from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.protection import external_secret, provider_config
 from reconciler.domain.record.record_view import RecordView
 from reconciler.ports.cluster.catalog import Catalog, ProjectView
-from reconciler.ports.cluster.management_cluster import SOMEBODY_ELSE, ManagementCluster
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.namespaces import SOMEBODY_ELSE
 
 PROTECTED_VERBS: Final = ("get", "patch", "delete")
 """What a teardown does with substrate and siblings."""
@@ -81,7 +82,7 @@ class AdmissionGate:
             raise RefusedError(message, reason=Reason.NO_CONTROLLER)
         blueprint = await self._judged(view, project, existing)
         await self._may_tear_down(view, self._protected(view, blueprint))
-        problem = await self._cluster.hold_policies_problem() if fresh else None
+        problem = await self._cluster.checks.hold_policies_problem() if fresh else None
         if problem is not None:
             message = f"admission policies: {problem}; apply deploy/policies"
             raise RefusedError(message, reason=Reason.HOLD_MISSING)
@@ -140,7 +141,7 @@ class AdmissionGate:
         """
         if view.spec.observed.exists:
             return True
-        reference = existing.protected[0].reference
+        reference = existing.substrate.reference
         live = await any_version.read(self._cluster, reference, view.namespace)
         return live is not None and not live.terminating
 
@@ -160,7 +161,7 @@ class AdmissionGate:
         field = "spec.substrate" if enrolled else "spec.blueprintRef.name"
         reason = Reason.UNSUPPORTED_KIND if enrolled else Reason.UNSUPPORTED_BLUEPRINT
         for reference in protected:
-            problem = await self._cluster.definition_problem(reference)
+            problem = await self._cluster.checks.definition_problem(reference)
             if problem is not None:
                 message = f"{field}: {problem}"
                 raise RefusedError(message, reason=reason)
@@ -169,7 +170,7 @@ class AdmissionGate:
         await self._allowed("spec.declaration.xr", xr.api_version, xr.kind, XR_VERBS)
 
     async def _allowed(self, field: str, api_version: str, kind: str, verbs: Sequence[str]) -> None:
-        missing = await self._cluster.missing_rights(
+        missing = await self._cluster.checks.missing_rights(
             api_version=api_version, kind=kind, verbs=verbs
         )
         if missing:
@@ -189,7 +190,7 @@ class AdmissionGate:
         manifest = external_secret.manifest(
             namespace=view.namespace, vault=credential.vault, store=credential.secret_store_ref
         )
-        if await self._cluster.external_secret_taken(manifest):
+        if await self._cluster.credentials.external_secret_taken(manifest):
             declaration = view.spec.declaration
             enrolled = declaration.blueprint is None
             field = (
@@ -208,11 +209,11 @@ class AdmissionGate:
             return
         field, kind = "BlueprintVersion.spec.providerConfig", provider_config.KIND
         reference = SubstrateReference(api_version=target.api_version, kind=kind, name="")
-        problem = await self._cluster.definition_problem(reference)
+        problem = await self._cluster.checks.definition_problem(reference)
         if problem is not None:
             message = f"{field}.apiVersion: {problem}"
             raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
-        missing = await self._cluster.missing_rights(
+        missing = await self._cluster.checks.missing_rights(
             api_version=target.api_version,
             kind=kind,
             verbs=PROVIDER_CONFIG_VERBS,
@@ -242,7 +243,7 @@ class AdmissionGate:
             cloud=cloud,
             target=blueprint.provider_config,
         )
-        holder = await self._cluster.provider_config_holder(manifest)
+        holder = await self._cluster.provider_configs.provider_config_holder(manifest)
         if holder is not None and holder != own:
             rule = provider_config.taken(
                 manifest["metadata"]["name"], None if holder == SOMEBODY_ELSE else holder

@@ -138,7 +138,7 @@ class Service:
         if existing.record == view.identity:
             return existing
         await self._assert_stands(view)
-        if not existing.protected[0].released:
+        if not existing.substrate.released:
             # A restored cluster's objects are the same machines under other uids. Of one that
             # was let go the uid stays: a teardown tells by it that its going is no break-in.
             existing = transitions.known_as(existing, None)
@@ -176,7 +176,7 @@ class Service:
             return await self._ports.repository.create(fresh)
 
     async def _assert_stands(self, view: RecordView) -> None:
-        if not await self._ports.cluster.record_stands(view.raw):
+        if not await self._ports.cluster.records.record_stands(view.raw):
             message = f"cannot accept {view.name!r}: it is not the record that was read"
             raise StaleAggregateError(message)
 

@@ -33,7 +33,7 @@ class ClusterView:
     version_of: Callable[[tuple[str, str]], str | None] | None = None
     record_exists: Callable[[str, str], Awaitable[bool]] | None = None
     list_anew: Callable[[], None] = lambda: None
-    steadiness: CircuitBreaker = field(default_factory=lambda: CircuitBreaker(time.monotonic))
+    breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker(time.monotonic))
 
     def version(self, key: RecordKey) -> str:
         """Return a record's resourceVersion; empty when it has none."""

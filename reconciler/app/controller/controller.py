@@ -58,19 +58,19 @@ class Controller:
         *,
         view: ClusterView,
         repository: BrokerRepository,
-        tick: Reconciler,
+        reconciler: Reconciler,
         teardown: Teardown,
-        project_tick: ProjectReconciler,
+        project_reconciler: ProjectReconciler,
         cluster_id: ids.ManagementClusterID,
     ) -> None:
         self._cluster_id = cluster_id
         self._view = view
         self._repository = repository
-        self._tick = tick
-        tick.namespaces.leaving = view.leaving
+        self._reconciler = reconciler
+        reconciler.namespaces.leaving = view.leaving
         self._teardown = teardown
-        self._project_tick = project_tick
-        self.steadiness = view.steadiness
+        self._project_reconciler = project_reconciler
+        self.breaker = view.breaker
         self.queue = WorkQueue(self._work, workers=WORKERS)
         self.sweep = Sweep(view, repository, cluster_id)
         self.ticker = Ticker()
@@ -100,7 +100,7 @@ class Controller:
     @property
     def state(self) -> ControllerState:
         """What there is to say of this driver just now."""
-        mode = self.steadiness.mode
+        mode = self.breaker.mode
         return ControllerState(
             worked={
                 which: Worked(runs=tally.runs, seconds=tally.seconds)
@@ -108,9 +108,9 @@ class Controller:
             },
             waiting=self.queue.depth,
             failing=self.queue.failing,
-            aggregates=self.steadiness.aggregates,
+            aggregates=self.breaker.aggregates,
             settled=self.sweep.settled,
-            vanished=len(self.steadiness.vanished),
+            missing=len(self.breaker.missing),
             causes=mode.causes if mode.frozen else frozenset(),
         )
 
@@ -141,7 +141,7 @@ class Controller:
         Returns:
             How many keys were asked for.
         """
-        loose = await self._tick.credentials.loose()
+        loose = await self._reconciler.credentials.loose()
         # All of it is read before anything is waited for: what was seen is compared at one time.
         due = [key async for key in self.sweep.keys(loose=loose)]
         return await self._hand_out(due, gently=gently)
@@ -170,18 +170,18 @@ class Controller:
         Raises:
             StoreUnavailableError: Postgres does not answer, which is evidence, too.
         """
-        for namespace in sorted(self._tick.namespaces.uncounted):
+        for namespace in sorted(self._reconciler.namespaces.uncounted):
             self.queue.add(NamespaceKey(namespace=namespace))
         try:
             accepted = await self._repository.thawed(self._cluster_id, within=THAW_LASTS)
         except Exception:
-            self.steadiness.stored(well=False)
-            self.steadiness.judge()
+            self.breaker.stored(well=False)
+            self.breaker.judge()
             raise
-        self.steadiness.stored(well=True)
-        self.steadiness.accept(wanted=accepted)
-        before, self._frozen = self._frozen, self.steadiness.judge()
-        mode = self.steadiness.mode
+        self.breaker.stored(well=True)
+        self.breaker.accept(wanted=accepted)
+        before, self._frozen = self._frozen, self.breaker.judge()
+        mode = self.breaker.mode
         if BreakerCause.RECORDS_VANISHED in mode.causes and mode.calm_since is None:
             self._view.list_anew()
         if before and not self._frozen:
@@ -191,7 +191,7 @@ class Controller:
         match key:
             case ProjectKey():
                 project = self._view.projects().get(("", key.name))
-                return None if project is None else await self._project_tick.run(project)
+                return None if project is None else await self._project_reconciler.run(project)
             case RecordKey():
                 return await self._record(key)
             case AggregateKey():
@@ -200,17 +200,17 @@ class Controller:
                 gone = await self._ours(key)
                 return None if gone is None else await self._teardown.part(gone.id)
             case CredentialKey():
-                await self._tick.credentials.settle(key.namespace, key.credential)
-                await self._tick.configs.follow(key.namespace, key.credential)
+                await self._reconciler.credentials.settle(key.namespace, key.credential)
+                await self._reconciler.configs.follow(key.namespace, key.credential)
             case NamespaceKey():
-                await self._tick.namespaces.settle(key.namespace)
+                await self._reconciler.namespaces.settle(key.namespace)
         return None
 
     async def _record(self, key: RecordKey) -> float | None:
         raw = self._view.records().get((key.namespace, key.name))
         if raw is not None:
             self._read(key, raw)
-            again = await self._tick.run(raw)
+            again = await self._reconciler.run(raw)
             self.sweep.worked_off(key, resting=again is None)
             return again
         where = {"namespace": key.namespace, "record": key.name}
@@ -230,32 +230,32 @@ class Controller:
         if resource is None:
             return None
         if self._view.has_record(resource):
-            self.steadiness.vanished.explained(resource.id)
+            self.breaker.missing.explained(resource.id)
             record = RecordKey(namespace=resource.key.namespace, name=resource.record.name)
             self._ask(record, rank=Rank.URGENT)
             return None
         if resource.deletion_requested_at is not None:
-            self.steadiness.vanished.explained(resource.id)
-            return await self._teardown.run_vanished(resource)
+            self.breaker.missing.explained(resource.id)
+            return await self._teardown.run_missing(resource)
         return await self._unasked(resource)
 
     async def _unasked(self, resource: ProvisionedResource) -> float | None:
         """Believe that a record is gone, or wait; the sweep comes back to it after a freeze."""
-        wait_s = self.steadiness.vanished.missed(resource.id)
-        if self.steadiness.judge():
+        wait_s = self.breaker.missing.missed(resource.id)
+        if self.breaker.judge():
             return None
         if wait_s > 0:
             return wait_s
         exists = self._view.record_exists
         if exists is not None and await exists(resource.key.namespace, resource.record.name):
-            if self.steadiness.vanished.contradicted(resource.id):
-                self.steadiness.doubted(BreakerCause.CACHE_STALE)
+            if self.breaker.missing.contradicted(resource.id):
+                self.breaker.doubted(BreakerCause.CACHE_STALE)
                 self._view.list_anew()
             return SECOND_LOOK_S
-        again = await self._teardown.run_vanished(resource)
+        again = await self._teardown.run_missing(resource)
         now = await self._repository.get(resource.id)
         if now.deletion_requested_at is not None:
-            self.steadiness.gave_up(resource.id)
+            self.breaker.gave_up(resource.id)
         return again
 
     def _record_changed(self, key: RecordKey) -> None:
@@ -279,7 +279,7 @@ class Controller:
         lost = stalled is not None and stalled.reason == Reason.SUBSTRATE_LOST
         # What was lost before this process came is no sign of what happens now.
         if lost and self._lost.get(key) is False:
-            self.steadiness.lost()
+            self.breaker.lost()
         self._lost[key] = lost
 
     def _ask(self, key: Key, rank: Rank = Rank.CHANGED, raw: dict[str, Any] | None = None) -> None:

@@ -77,7 +77,7 @@ class FailureReporter(Reconciler):
         """Write it into the record; tell whether that worked, which nothing depends on."""
         why = Explanation(reason=Reason.RECONCILE_FAILED, message=describe(error)[:MESSAGE_MAX])
         try:
-            await self._ports.cluster.write_status(raw, self._said(raw, why))
+            await self._ports.cluster.records.write_status(raw, self._said(raw, why))
         except Exception as unsaid:  # noqa: BLE001 - the tick's own failure is what counts
             _log.debug("failure_untold error=%s", describe(unsaid))
             return False

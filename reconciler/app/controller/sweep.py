@@ -63,7 +63,7 @@ class Sweep:
         self._view = view
         self._census = census
         self._cluster_id = cluster_id
-        self._steadiness = view.steadiness
+        self._breaker = view.breaker
         self._number = 0
         self._asked: dict[RecordKey, RecordFingerprint] = {}
         self._settled: dict[RecordKey, RecordFingerprint] = {}
@@ -193,11 +193,11 @@ class Sweep:
         Nothing is believed that vanished in numbers: that is a lost cluster, not a deletion.
         """
         unasked = {seen.id for seen in missing if not seen.asked}
-        self._steadiness.vanished.only(unasked)
+        self._breaker.missing.only(unasked)
         for each in unasked:
-            self._steadiness.vanished.missed(each)
-        self._steadiness.aggregates = known + len(missing)
-        frozen = self._steadiness.judge()
+            self._breaker.missing.missed(each)
+        self._breaker.aggregates = known + len(missing)
+        frozen = self._breaker.judge()
         return [
             AggregateKey(id=str(seen.id), namespace=seen.namespace)
             for seen in missing

@@ -20,11 +20,8 @@ from reconciler.domain.guard.substrate_identity import IdentityMatch, SubstrateI
 from reconciler.domain.record.conditions import StatusFacts
 from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.replacement import transitions
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    ManagementCluster,
-    NotAllowedError,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError, NotAllowedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,7 @@ class Observer:
         seen = view.spec.observed
         exists, ready = seen.exists, seen.ready
         identity = SubstrateIdentity(
-            registered=registered, known=resource.protected[0].uid, shown=seen.uid
+            registered=registered, known=resource.substrate.uid, shown=seen.uid
         )
         if not exists and (registered or resource.phase is not Phase.PENDING):
             identity = await self._looked(resource, identity)
@@ -100,7 +97,7 @@ class Observer:
     async def _looked(
         self, resource: ProvisionedResource, identity: SubstrateIdentity
     ) -> SubstrateIdentity:
-        reference = resource.protected[0].reference
+        reference = resource.substrate.reference
         live = await any_version.read(self._cluster, reference, resource.key.namespace)
         return replace(identity, looked=True, live=None if live is None else live.uid)
 

@@ -23,7 +23,7 @@ from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.record.unready import LOOKS_MAX, UnreadyObject
 from reconciler.ports.cluster.catalog import Catalog
 from reconciler.ports.cluster.health import Health, HealthReader
-from reconciler.ports.cluster.management_cluster import KindNotServedError, NotAllowedError
+from reconciler.ports.cluster.substrates import KindNotServedError, NotAllowedError
 from reconciler.ports.store.aggregates import BrokerRepository
 
 _DUE: Final = frozenset({Phase.PENDING, Phase.PROVISIONING})
@@ -98,7 +98,7 @@ class Overdue:
     ) -> Explanation:
         said = find(view.status, ConditionType.STALLED)
         exists = resource.phase is Phase.PROVISIONING
-        root = resource.protected[0].reference if exists else _above(view)
+        root = resource.substrate.reference if exists else _above(view)
         return unready.explain(
             await self._look(root, view.namespace, depth=0 if exists else -1),
             limit=limit,

@@ -15,7 +15,8 @@ from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.teardown.release import XRFacts
 from reconciler.ports.clock import Clock
-from reconciler.ports.cluster.management_cluster import KindNotServedError, ManagementCluster
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError
 
 SETTLED_S: Final = waiting_messages.PIPELINE_S
 """How long an XR must be at rest before what it leaves out counts as left out: a step may
@@ -48,16 +49,18 @@ class PoolShrink:
             return None
         anybody = resource.accepted.xr.model_copy(update={"uid": ""})
         try:
-            xr = await self._cluster.get_xr_facts(anybody, view.namespace)
+            xr = await self._cluster.substrates.get_xr_facts(anybody, view.namespace)
             wait_s = self._until_settled_s(xr)
             if wait_s is not None:
                 return wait_s
-            live = await self._cluster.get_object(resource.protected[0].reference, view.namespace)
+            live = await self._cluster.substrates.get_object(
+                resource.substrate.reference, view.namespace
+            )
         except KindNotServedError:
             return LOOK_S
         if live is not None and live.controller is not None:
             return LOOK_S
-        await self._cluster.delete_loose_record(view.raw)
+        await self._cluster.records.delete_loose_record(view.raw)
         return None
 
     def _until_settled_s(self, xr: XRFacts) -> float | None:

@@ -24,14 +24,11 @@ from reconciler.app.converge.overdue import Overdue
 from reconciler.app.converge.pool_shrink import PoolShrink
 from reconciler.app.converge.record_status import RecordFacts, StatusInput
 from reconciler.app.protection.children import SubstrateChildren
-from reconciler.app.protection.credential_hold import CredentialHold
 from reconciler.app.protection.provider_config_hold import ProviderConfigHold
-from reconciler.app.protection.sibling_hold import SiblingHold
 from reconciler.app.registration.bootstrap import BootstrapPorts, BootstrapTokens
 from reconciler.app.replacement.observation import ReplacementPorts
 from reconciler.app.replacement.replacement import Replacement
 from reconciler.app.status import publishing, waiting_messages
-from reconciler.app.status.publishing import Publisher
 from reconciler.app.teardown.teardown import Teardown
 from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.aggregate.phase import Action, ObservedXR, next_phase
@@ -106,19 +103,17 @@ class Reconciler:
         service: Service,
         teardown: Teardown,
         *,
-        knobs: ReconcilerOptions,
+        options: ReconcilerOptions,
     ) -> None:
         self._ports = ports
         self._service = service
         self.namespaces = service.namespaces
         self._teardown = teardown
-        self._publisher = Publisher(ports.cluster, ports.clock)
+        self._publisher = teardown.publisher
         self._observer = Observer(ports.cluster)
-        self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
-        self._leftovers = PoolShrink(ports.cluster, ports.clock)
-        self.credentials = CredentialHold(
-            ports.repository, ports.holds, ports.cluster, ports.catalog
-        )
+        self._siblings = teardown.siblings
+        self._pool_shrink = PoolShrink(ports.cluster, ports.clock)
+        self.credentials = teardown.credentials
         self._bootstrap = BootstrapTokens(
             BootstrapPorts(
                 repository=ports.repository,
@@ -127,16 +122,19 @@ class Reconciler:
                 clock=ports.clock,
                 steady=ports.steady,
             ),
-            ttl=knobs.token_ttl,
+            ttl=options.token_ttl,
         )
         self.configs = ProviderConfigHold(ports.holds, ports.cluster, ports.catalog)
         self._children = SubstrateChildren(ports.cluster, ports.clock)
         self._overdue = Overdue(
-            ports.repository, ports.cluster, ports.catalog, limit=knobs.provisioning_timeout
+            ports.repository,
+            ports.cluster.substrates,
+            ports.catalog,
+            limit=options.provisioning_timeout,
         )
-        self._enrolment = knobs.enrolment
-        self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, knobs.enrolment)
-        self._recreation = Replacement(
+        self._enrolment = options.enrolment
+        self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, options.enrolment)
+        self._replacement = Replacement(
             ReplacementPorts(
                 repository=ports.repository,
                 cluster=ports.cluster,
@@ -148,7 +146,7 @@ class Reconciler:
             ),
             self._bootstrap,
             self._publisher,
-            timeout=knobs.registration_timeout,
+            timeout=options.registration_timeout,
         )
 
     async def run(self, raw: dict[str, Any]) -> float | None:
@@ -183,20 +181,20 @@ class Reconciler:
             return await self._refuse(view, admission)
         refusal, closed = admission.refusal, self._service.closed(view)
         kept = refusal is not None or closed is not None
-        made = await self._recreation.run(resource, view, refused=kept)
+        made = await self._replacement.run(resource, view, refused=kept)
         resource = made.resource
         if made.waiting is not None:
             return await self._stand_back(
                 view, StatusInput(refusal=refusal, waiting=None, made=made)
             )
-        view = await self._recreation.seen(resource, view)
+        view = await self._replacement.seen(resource, view)
         observation = await self._observer.look(resource, view, registered=made.registered)
         observed, lost = observation.seen, observation.lost
         retried = admission.retried or unanswered(resource, view)
         if lost is not None and retried and closed is None:
             return await self._start_over(resource)
         learned, resource = observation.resource != resource, observation.resource
-        knobs = publishing.enrolment(resource, view, self._enrolment, exists=observed.exists)
+        options = publishing.enrolment(resource, view, self._enrolment, exists=observed.exists)
         decision = next_phase(resource.machine_phase, observed)
         why = None
         if decision.action is Action.APPLY and lost is None:
@@ -206,15 +204,17 @@ class Reconciler:
         born = "phase" not in view.status
         entering = decision.phase is not resource.phase
         if entering:
-            resource = await self._enter(resource, decision.phase, view, knobs)
+            resource = await self._enter(resource, decision.phase, view, options)
         elif learned or (resource.rendered_with is None and observed.exists):
             # Also a row of before revision 0040, or one that was adopted.
-            resource = await self._ports.repository.update(await self._remembering(resource, knobs))
+            resource = await self._ports.repository.update(
+                await self._remembering(resource, options)
+            )
         if overdue.begins(resource, waiting=why):
             resource = await self._ports.repository.update(resource.due(resource.updated_at))
-        saying = StatusInput(refusal=refusal, waiting=why, made=made)
-        facts = await self._facts.gather(resource, view, saying)
-        facts = replace(facts, uninjected=observed.uninjected, enrolment=knobs)
+        status_input = StatusInput(refusal=refusal, waiting=why, made=made)
+        facts = await self._facts.gather(resource, view, status_input)
+        facts = replace(facts, uninjected=observed.uninjected, enrolment=options)
         facts = postponed(facts, view, lost, closed if retried else None)
         late = await self._overdue.judge(resource, view, facts)
         facts = late.facts
@@ -222,7 +222,7 @@ class Reconciler:
         if entering or born:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
-        left = await self._leftovers.drain(resource, view)
+        left = await self._pool_shrink.drain(resource, view)
         return waiting_messages.soonest(
             requeue.again_s(facts), again, unwritten, left, made.again, late.again
         )
@@ -230,15 +230,15 @@ class Reconciler:
     async def _start_over(self, resource: ProvisionedResource) -> float:
         """Take a node out whose substrate was lost; what is or comes in its place goes, too."""
         # Before the node goes: without it nothing would tell that no machine there is its own.
-        await self._recreation.begin(resource)
+        await self._replacement.begin(resource)
         if resource.bootstrap_token_id is not None:
             await self._ports.nodes.deregister(resource.bootstrap_token_id)
         return 0.0
 
-    async def _stand_back(self, view: RecordView, saying: StatusInput) -> float | None:
+    async def _stand_back(self, view: RecordView, status_input: StatusInput) -> float | None:
         """Say that a machine is being made anew; what stands beside it is looked after."""
-        made = saying.made
-        facts = await self._facts.gather(made.resource, view, saying)
+        made = status_input.made
+        facts = await self._facts.gather(made.resource, view, status_input)
         await self._publisher.publish(view, facts)
         _, again = await self._siblings.follow(made.resource, view)
         return waiting_messages.soonest(made.again, again)
@@ -250,24 +250,24 @@ class Reconciler:
         return requeue.again_s(facts)
 
     async def _enter(
-        self, resource: ProvisionedResource, phase: Phase, view: RecordView, knobs: Enrolment
+        self, resource: ProvisionedResource, phase: Phase, view: RecordView, options: Enrolment
     ) -> ProvisionedResource:
         if phase is Phase.ENROLLING:
             await self._bootstrap.start_window(resource)
         now = max(self._ports.clock.now(), resource.updated_at)
-        changed = await self._remembering(resource.enter(phase, now), knobs)
+        changed = await self._remembering(resource.enter(phase, now), options)
         event = lifecycle.on_phase(changed, phase, failure=view.spec.observed.reason)
         entry = audit.on_phase(resource, phase)
         return await self._ports.repository.update(changed, event=event, audit=entry)
 
     async def _remembering(
-        self, resource: ProvisionedResource, knobs: Enrolment
+        self, resource: ProvisionedResource, options: Enrolment
     ) -> ProvisionedResource:
         """Remember what its substrate is made of, and what its document was rendered with."""
         if resource.phase is Phase.PENDING:
             return resource
         children = await self._children.of_substrate(resource)
-        return replace(resource, children=children, rendered_with=knobs)
+        return replace(resource, children=children, rendered_with=options)
 
     async def _apply(
         self,

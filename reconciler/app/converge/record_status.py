@@ -56,7 +56,7 @@ class RecordFacts:
         self._enrolment = enrolment
 
     async def gather(
-        self, resource: ProvisionedResource, view: RecordView, saying: StatusInput
+        self, resource: ProvisionedResource, view: RecordView, status_input: StatusInput
     ) -> StatusFacts:
         """Return the facts of an aggregate as it is now.
 
@@ -70,14 +70,14 @@ class RecordFacts:
         registered = node is not None
         return StatusFacts(
             resource=resource,
-            refusal=saying.refusal,
-            waiting=saying.made.waiting or saying.waiting,
-            stall=_stall(resource, view, life, saying, registered=registered),
+            refusal=status_input.refusal,
+            waiting=status_input.made.waiting or status_input.waiting,
+            stall=_stall(resource, view, life, status_input, registered=registered),
             orphaned=view.controller_uid is None,
             bootstrap=BootstrapState.NONE if token is None else life.state,
             secret_name=await self._secret(resource, view, life, registered=registered),
             node=None if node is None else publishing.node(node),
-            substrate_absent=saying.made.absent,
+            substrate_absent=status_input.made.absent,
             provider_config=self._provider_config_name(resource, view),
             enrolment=publishing.enrolment(resource, view, self._enrolment),
         )
@@ -112,7 +112,7 @@ def _stall(
     resource: ProvisionedResource,
     view: RecordView,
     life: TokenLife,
-    saying: StatusInput,
+    status_input: StatusInput,
     *,
     registered: bool,
 ) -> Explanation | None:
@@ -120,7 +120,7 @@ def _stall(
 
     What was found before the phase was decided counts only while it still holds.
     """
-    made, waiting = saying.made, saying.waiting
+    made, waiting = status_input.made, status_input.waiting
     if waiting is not None and waiting.reason in bootstrap.FOR_A_PERSON:
         return waiting
     holds = resource.phase in WAITED_FOR and registered == made.registered

@@ -6,11 +6,8 @@ That one read, for whoever looks at what others make. Source: docs/decisions/001
 from __future__ import annotations
 
 from function.contract.record import SubstrateReference
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    LiveObject,
-    ManagementCluster,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject
 
 
 async def read(
@@ -30,9 +27,9 @@ async def find(
 ) -> tuple[SubstrateReference, LiveObject | None]:
     """Read an object, and return the reference by which it can be written, too; as `read`."""
     try:
-        return reference, await cluster.get_object(reference, namespace)
+        return reference, await cluster.substrates.get_object(reference, namespace)
     except KindNotServedError as error:
         if error.elsewhere is None:
             raise
         other = reference.model_copy(update={"api_version": error.elsewhere})
-    return other, await cluster.get_object(other, namespace)
+    return other, await cluster.substrates.get_object(other, namespace)

@@ -56,7 +56,7 @@ class CircuitBreaker:
         self._accepted = False
         self._leads = False
         self.aggregates = 0
-        self.vanished = MissingRecords(monotonic)
+        self.missing = MissingRecords(monotonic)
         self.mode = BreakerMode()
 
     @property
@@ -83,7 +83,7 @@ class CircuitBreaker:
         finally:
             self._leads = self._accepted = False
             self._store = True
-            self.vanished.only(())
+            self.missing.only(())
 
     async def watch(self) -> None:
         """Judge while no driver does, until cancelled: what is too old is dropped then."""
@@ -110,7 +110,7 @@ class CircuitBreaker:
 
     def gave_up(self, resource: ids.ProvisionedResourceID) -> None:
         """Note that a record is believed to be gone."""
-        self.vanished.explained(resource)
+        self.missing.explained(resource)
         self._given_up.append(self._monotonic())
 
     def stored(self, *, well: bool) -> None:
@@ -146,7 +146,7 @@ class CircuitBreaker:
         failures = sum(counts[1] for _, counts in self._answers)
         return BreakerFacts(
             aggregates=self.aggregates,
-            vanished=len(self.vanished) + len(self._given_up),
+            missing=len(self.missing) + len(self._given_up),
             lost=len(self._lost),
             doubts=frozenset(self._doubts),
             answers=well + failures,

@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.ports.store.census import Census
+from reconciler.ports.store.census import Placements
 
 CHUNK: Final = 1_000
 """Records of one question: some milliseconds of an index; ten thousand take ten."""
 
 
-async def elsewhere(census: Census, uids: Sequence[str]) -> str | None:
+async def elsewhere(placements: Placements, uids: Sequence[str]) -> str | None:
     """Return the slug of another management cluster that one of these records is at home on.
 
     Args:
-        census: Of the cluster that is about to drive them.
+        placements: Of the cluster that is about to drive them.
         uids: Of every record that its API server has.
 
     Returns:
         The first that is found; None when all are this cluster's, or nobody's yet.
     """
     for start in range(0, len(uids), CHUNK):
-        slug = await census.elsewhere_by_record(uids[start : start + CHUNK])
+        slug = await placements.elsewhere_by_record(uids[start : start + CHUNK])
         if slug is not None:
             return slug
     return None

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from reconciler.app.queue.work_queue import describe, heed_cancellation
 from reconciler.domain.teardown.orphans import MarkedObject, Orphan, OrphanFinding, unlisted
-from reconciler.ports.cluster.management_cluster import NotAllowedError
 from reconciler.ports.cluster.orphans import Kind, MarkedObjects, OrphanLedger, OrphanReporter
+from reconciler.ports.cluster.substrates import NotAllowedError
 
 SECOND_LOOK_S: Final = 10.0
 """What is about to be deleted, or to be adopted, is settled by then; a finding that stands is
@@ -48,7 +48,7 @@ class OrphanSweep:
         self,
         marked: MarkedObjects,
         ledger: OrphanLedger,
-        teller: OrphanReporter,
+        reporter: OrphanReporter,
         *,
         records: Records,
         kinds: Callable[[], Iterable[Kind]],
@@ -56,7 +56,7 @@ class OrphanSweep:
     ) -> None:
         self._marked = marked
         self._ledger = ledger
-        self._teller = teller
+        self._reporter = reporter
         self._told: set[Orphan] = set()
         self._tried: Orphan | None = None
         self._records = records
@@ -108,7 +108,7 @@ class OrphanSweep:
         for orphan in (untold[start:] + untold[:start])[:EVENTS_MAX]:
             self._tried = orphan
             try:
-                await self._teller.tell(orphan)
+                await self._reporter.tell(orphan)
             except Exception as error:  # noqa: BLE001 - a later sweep tells it
                 heed_cancellation(error)
                 failures.append(describe(error))

@@ -24,12 +24,8 @@ from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.replacement import transitions
 from reconciler.ports.clock import Clock
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    LiveObject,
-    ManagementCluster,
-    NotAllowedError,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject, NotAllowedError
 
 
 class SubstrateChildren:
@@ -44,11 +40,11 @@ class SubstrateChildren:
 
         What may not be read, or is not there, adds nothing: a teardown looks again.
         """
-        reference = resource.protected[0].reference
-        if not await self._cluster.is_composite(reference):
+        reference = resource.substrate.reference
+        if not await self._cluster.substrates.is_composite(reference):
             return resource.children
         try:
-            live = await self._cluster.get_object(reference, resource.key.namespace)
+            live = await self._cluster.substrates.get_object(reference, resource.key.namespace)
         except (KindNotServedError, NotAllowedError):
             return resource.children
         return resource.children if live is None else await self.joined(resource, live)
@@ -116,7 +112,7 @@ class SubstrateChildren:
                 continue
             child = replace(known.get(key) or Child(reference=reference), reference=reference)
             known[key] = child
-            if child.uid is not None and not await self._cluster.is_composite(reference):
+            if child.uid is not None and not await self._cluster.substrates.is_composite(reference):
                 continue
             live = await self._read(resource, reference)
             if live is None or not _is_same(resource, known.values(), child, live):
@@ -138,7 +134,7 @@ class SubstrateChildren:
         self, resource: ProvisionedResource, reference: SubstrateReference
     ) -> LiveObject | None:
         try:
-            return await self._cluster.get_object(reference, resource.key.namespace)
+            return await self._cluster.substrates.get_object(reference, resource.key.namespace)
         except (KindNotServedError, NotAllowedError):
             return None
 
@@ -166,7 +162,7 @@ def _is_same(
     resource: ProvisionedResource, known: Iterable[Child], child: Child, live: LiveObject
 ) -> bool:
     """Tell whether it is the child: a nested composite's parts are controlled by that one."""
-    owner, controller = resource.protected[0].uid, live.controller
+    owner, controller = resource.substrate.uid, live.controller
     uids = (owner, *(item.uid for item in known))
     return children.is_same(
         child,

@@ -21,7 +21,8 @@ from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.protection import external_secret, shared_hold
 from reconciler.domain.protection.shared_hold import SharedHold, Use
 from reconciler.ports.cluster.catalog import Catalog
-from reconciler.ports.cluster.management_cluster import ManagementCluster, Needed
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.namespaces import Needed
 from reconciler.ports.store.aggregates import BrokerRepository, HoldLedger
 
 SETTLE_MAX: Final = 3
@@ -79,10 +80,10 @@ class CredentialHold:
             manifest = external_secret.manifest(
                 namespace=namespace, vault=spec.vault, store=spec.secret_store_ref
             )
-            rendered = await self._cluster.render_external_secret(manifest)
-            taken = not rendered and await self._cluster.external_secret_taken(manifest)
+            rendered = await self._cluster.credentials.render_external_secret(manifest)
+            taken = not rendered and await self._cluster.credentials.external_secret_taken(manifest)
         try:
-            present = await self._cluster.hold_credentials(namespace, name, held=True)
+            present = await self._cluster.credentials.hold_credentials(namespace, name, held=True)
         except GoingError as error:
             return going(error)
         if rendered or present:
@@ -157,7 +158,9 @@ class CredentialHold:
             if item.is_secret and (spec is None or _secret(spec) != item.name):
                 # What goes is looked at again by the next sweep.
                 with contextlib.suppress(GoingError):
-                    await self._cluster.hold_credentials(namespace, item.name, held=True)
+                    await self._cluster.credentials.hold_credentials(
+                        namespace, item.name, held=True
+                    )
 
     async def _let_go(self, hold: SharedHold) -> None:
         """Let go of what nobody needs.
@@ -174,10 +177,13 @@ class CredentialHold:
             return shared_hold.needed(hold, await self._uses(hold.namespace, held))
 
         if hold.is_secret:
-            await self._cluster.hold_credentials(
+            await self._cluster.credentials.hold_credentials(
                 hold.namespace, hold.name, held=False, needed=needed
             )
-        elif await self._cluster.provider_config_holder(hold.manifest) == hold.credential:
+        elif (
+            await self._cluster.provider_configs.provider_config_holder(hold.manifest)
+            == hold.credential
+        ):
             await self._delete(hold, needed)
         if await needed():
             await self._holds.remember(hold)
@@ -185,11 +191,11 @@ class CredentialHold:
             await self._holds.forget(marked)
 
     async def _delete(self, config: SharedHold, needed: Needed) -> None:
-        referred = await self._cluster.provider_config_secret(config.manifest)
+        referred = await self._cluster.provider_configs.provider_config_secret(config.manifest)
         if referred is not None:
             secret = shared_hold.secret(config.namespace, referred, config.credential)
             await self._holds.remember(secret)
-        await self._cluster.delete_provider_config(
+        await self._cluster.provider_configs.delete_provider_config(
             api_version=config.api_version,
             namespace=config.namespace,
             name=config.name,

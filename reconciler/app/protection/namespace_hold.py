@@ -111,7 +111,7 @@ class NamespaceHold:
         async def needed() -> bool:
             return await self._expected(namespace) > 0
 
-        await self._cluster.hold_namespace(namespace, records=0, needed=needed)
+        await self._cluster.namespaces.hold_namespace(namespace, records=0, needed=needed)
 
     async def _expected(self, namespace: str) -> int:
         """Return how many rows there are, at least one while any is being stored."""
@@ -119,7 +119,7 @@ class NamespaceHold:
         return await self._census.count_in_namespace(namespace) or int(coming)
 
     async def _hold(self, namespace: str, records: int) -> None:
-        await self._cluster.hold_namespace(namespace, records=records)
+        await self._cluster.namespaces.hold_namespace(namespace, records=records)
         self._fresh_until[namespace] = asyncio.get_running_loop().time() + FRESH_S
 
     def _fresh(self, namespace: str) -> bool:

@@ -17,11 +17,9 @@ from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.protection import provider_config, shared_hold
 from reconciler.ports.cluster.catalog import Catalog
-from reconciler.ports.cluster.management_cluster import (
-    SOMEBODY_ELSE,
-    ManagementCluster,
-    NotAllowedError,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.namespaces import SOMEBODY_ELSE
+from reconciler.ports.cluster.substrates import NotAllowedError
 from reconciler.ports.store.aggregates import HoldLedger
 
 _log = logging.getLogger(__name__)
@@ -101,12 +99,12 @@ class ProviderConfigHold:
         own, name = resource.accepted.cloud_credential or "", manifest["metadata"]["name"]
         await self._holds.remember(shared_hold.provider_config(manifest, own))
         try:
-            await self._cluster.ensure_provider_config(manifest)
+            await self._cluster.provider_configs.ensure_provider_config(manifest)
         except GoingError as error:
             return credential_hold.going(error)
         except NotAllowedError as error:
             return Explanation(reason=Reason.RIGHTS_MISSING, message=f"{error}.")
-        holder = await self._cluster.provider_config_holder(manifest)
+        holder = await self._cluster.provider_configs.provider_config_holder(manifest)
         if holder is None or holder == own:
             return None
         if holder != SOMEBODY_ELSE:

@@ -28,11 +28,8 @@ from reconciler.domain.teardown.sibling_cleanup import (
     next_sibling_step,
 )
 from reconciler.ports.clock import Clock
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    LiveObject,
-    ManagementCluster,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject
 from reconciler.ports.store.aggregates import BrokerRepository
 
 AGAIN_S: Final = 5.0
@@ -78,13 +75,13 @@ class SiblingHold:
         strays = protection.unlisted(resource.protected, view.spec.substrate)
         namespace = resource.key.namespace
         for item in resource.protected:
-            if item in strays or not await self._cluster.is_composite(item.reference):
+            if item in strays or not await self._cluster.substrates.is_composite(item.reference):
                 continue
             reference, live = await any_version.find(self._cluster, item.reference, namespace)
             if live is None or live.below_held or live.terminating:
                 continue
             if protection.is_ours(live.controller, resource.accepted.xr):
-                await self._cluster.hold_below(
+                await self._cluster.substrates.hold_below(
                     reference, namespace, live=live, handle=resource.xr_name
                 )
 
@@ -104,15 +101,15 @@ class SiblingHold:
         Idempotency: settled ones are remembered and left alone.
         """
         listed = listed if resource.enrolled else ()
-        siblings = [*resource.protected[1:], *_unknown(resource, listed)]
+        siblings = [*resource.siblings, *_unknown(resource, listed)]
         if all(item.released for item in siblings):
             return resource, None
-        xr = await self._cluster.get_xr_facts(_any_uid(resource), resource.key.namespace)
+        xr = await self._cluster.substrates.get_xr_facts(_any_uid(resource), resource.key.namespace)
         looked = [
             item if item.released else replace(item, released=await self._look(resource, item, xr))
             for item in siblings
         ]
-        protected = (resource.protected[0], *looked)
+        protected = (resource.substrate, *looked)
         if protected != resource.protected:
             resource = await self._repository.update(replace(resource, protected=protected))
         return resource, None if all(item.released for item in looked) else AGAIN_S
@@ -127,7 +124,7 @@ class SiblingHold:
             return False
         if live is None or not live.held:
             return True
-        await self._cluster.let_go(reference, namespace, uid=live.uid)
+        await self._cluster.substrates.let_go(reference, namespace, uid=live.uid)
         return False
 
     async def _look(
@@ -140,9 +137,11 @@ class SiblingHold:
         if live is None:
             return step.settled
         if step.let_go:
-            await self._cluster.let_go(reference, namespace, uid=live.uid)
+            await self._cluster.substrates.let_go(reference, namespace, uid=live.uid)
         if step.parting is SiblingCleanup.DELETE:
-            await self._cluster.delete_object(reference, namespace, uid=live.uid, foreground=False)
+            await self._cluster.substrates.delete_object(
+                reference, namespace, uid=live.uid, foreground=False
+            )
         return step.settled
 
     async def _step(
@@ -173,7 +172,7 @@ class SiblingHold:
         """
         unfinished = await self._repository.list_in_namespace(resource.key.namespace)
         return any(
-            other.id != resource.id and protection.protects(other.protected[1:], reference)
+            other.id != resource.id and protection.protects(other.siblings, reference)
             for other in unfinished
         )
 

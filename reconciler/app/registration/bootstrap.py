@@ -171,7 +171,9 @@ class BootstrapTokens:
         numbers = {resource.generation, *(one.number for one in life.generations)}
         for number in sorted(numbers - {0}):
             name = names.token_secret_name(view.name, number)
-            await self._ports.cluster.delete_token_secret(view.namespace, name, owner=view.uid)
+            await self._ports.cluster.token_secrets.delete_token_secret(
+                view.namespace, name, owner=view.uid
+            )
 
     async def _renews(self, resource: ProvisionedResource) -> bool:
         life = await self.look(resource)
@@ -183,12 +185,14 @@ class BootstrapTokens:
     async def _looked(
         self, situation: TokenLifeFacts, resource: ProvisionedResource, view: RecordView
     ) -> TokenLifeFacts:
-        reference = resource.protected[0].reference
-        there = await self._ports.cluster.get_object(reference, view.namespace) is not None
+        reference = resource.substrate.reference
+        there = (
+            await self._ports.cluster.substrates.get_object(reference, view.namespace) is not None
+        )
         # A machine that is about to be seen may carry the last token.
         if there:
             return replace(situation, substrate=True)
-        problem = await self._ports.cluster.hold_policies_problem()
+        problem = await self._ports.cluster.checks.hold_policies_problem()
         return replace(situation, policies=problem is None)
 
     async def _delivered(
@@ -202,7 +206,7 @@ class BootstrapTokens:
         if resource.bootstrap_token_id is None:
             return False
         name = names.token_secret_name(view.name, resource.generation)
-        return await self._ports.cluster.token_secret_exists(view.namespace, name)
+        return await self._ports.cluster.token_secrets.token_secret_exists(view.namespace, name)
 
     async def _mint(
         self, resource: ProvisionedResource, view: RecordView, life: TokenLife
@@ -221,14 +225,14 @@ class BootstrapTokens:
         for _ in range(_CLAIMS_MAX):
             drawn = await tokens.draw(claimed, generation=claimed.generation)
             name = names.token_secret_name(view.name, claimed.generation)
-            if await cluster.create_token_secret(view.raw, name=name, token=drawn):
+            if await cluster.token_secrets.create_token_secret(view.raw, name=name, token=drawn):
                 issued = await tokens.issue(claimed, drawn, ttl=self._ttl)
                 # From now on the function may compose.
                 due = claimed.due(max(self._ports.clock.now(), claimed.updated_at))
                 return await self._ports.repository.update(
                     replace(due, bootstrap_token_id=issued.id)
                 )
-            await cluster.delete_token_secret(view.namespace, name, owner=view.uid)
+            await cluster.token_secrets.delete_token_secret(view.namespace, name, owner=view.uid)
             if claimed.exhausted:
                 # Its name is free by the next try, and whoever drew that text is gone.
                 break

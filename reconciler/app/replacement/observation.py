@@ -25,7 +25,8 @@ from reconciler.domain.replacement.replacement import (
     ReplacementStep,
 )
 from reconciler.ports.clock import Clock
-from reconciler.ports.cluster.management_cluster import LiveObject, ManagementCluster
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.store.aggregates import (
     BrokerRepository,
     NodeDeregistrar,
@@ -99,7 +100,7 @@ class ReplacementObserver:
         under_way = resource.recreating_since is not None
         life = await self._bootstrap.look(resource) if under_way else None
         node = await self.node(resource)
-        reference, live = resource.protected[0].reference, None
+        reference, live = resource.substrate.reference, None
         if under_way:
             reference, live = await self.find(resource, view)
         observed = view.spec.observed
@@ -110,7 +111,7 @@ class ReplacementObserver:
         patience = replacement.patience(resource, self._timeout)
         situation = ReplacementFacts(
             under_way=under_way,
-            node=_sight(node),
+            node=_lookup(node),
             overdue=waited is not None and waited >= patience,
             fair=self._ports.reachable() >= patience,
             departed=node is None and _departed(resource, life, now),
@@ -122,7 +123,7 @@ class ReplacementObserver:
             and resource.node_expected
             and not resource.uninjected(observed, exists=there),
             spent=life is None or not any(one.state in _LIVE for one in life.generations),
-            let_go=under_way and resource.protected[0].released,
+            let_go=under_way and resource.substrate.released,
             there=there,
             acknowledged=view.spec.released and is_absent(view),
         )
@@ -147,7 +148,7 @@ class ReplacementObserver:
         return replace(look, situation=situation, life=life)
 
     async def _composes(self, view: RecordView) -> bool:
-        xr = await self._ports.cluster.get_xr_facts(view.xr, view.namespace)
+        xr = await self._ports.cluster.substrates.get_xr_facts(view.xr, view.namespace)
         return xr.exists and not xr.terminating and not xr.paused
 
     async def find(
@@ -159,7 +160,7 @@ class ReplacementObserver:
             KindNotServedError: No version of its group serves its kind.
             NotAllowedError: It may not be read.
         """
-        remembered = resource.protected[0].reference
+        remembered = resource.substrate.reference
         reference, live = await any_version.find(self._ports.cluster, remembered, view.namespace)
         if live is not None and not protection.is_ours(live.controller, resource.accepted.xr):
             return reference, None
@@ -185,7 +186,7 @@ def _departed(resource: ProvisionedResource, life: TokenLife | None, now: dateti
     return life.now - max(consumed) < now - resource.recreating_since
 
 
-def _sight(node: RegisteredNode | None) -> NodePresence:
+def _lookup(node: RegisteredNode | None) -> NodePresence:
     if node is None:
         return NodePresence.NONE
     return NodePresence.REPORTED if node.reported else NodePresence.SILENT

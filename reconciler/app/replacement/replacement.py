@@ -31,11 +31,7 @@ from reconciler.domain.events import audit
 from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.replacement import replacement, transitions
 from reconciler.domain.replacement.replacement import ReplacementStep as Step
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    LiveObject,
-    NotAllowedError,
-)
+from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject, NotAllowedError
 
 _STEPS_MAX: Final = 8
 """Steps of one tick: from the beginning to letting go are four; more come with a change of
@@ -168,7 +164,7 @@ class Replacement:
         return replace(
             found,
             waiting=replacement_messages.under_way(Step.WAIT),
-            absent=stored.protected[0].released and is_absent(view),
+            absent=stored.substrate.released and is_absent(view),
         )
 
     async def _do(
@@ -213,10 +209,12 @@ class Replacement:
             attempts = replacement.policy(resource).attempts
             await self._publisher.recreating_event(view, resource, attempts=attempts)
         if not live.released:
-            await self._ports.cluster.release(reference, view.namespace, uid=live.uid)
+            await self._ports.cluster.substrates.release(reference, view.namespace, uid=live.uid)
         acknowledged = view.spec.released and is_absent(view)
         if acknowledged and not _dropped_by(view, live) and not live.terminating:
-            await self._ports.cluster.delete_object(reference, view.namespace, uid=live.uid)
+            await self._ports.cluster.substrates.delete_object(
+                reference, view.namespace, uid=live.uid
+            )
 
     def _outcome(
         self,
@@ -275,7 +273,7 @@ def _may_say_absent(
 ) -> bool:
     """Tell whether the wish may be published: only once Crossplane's delete is let through."""
     annotated = step is not Step.WAIT or live is None or live.released or is_absent(view)
-    return resource.protected[0].released and annotated
+    return resource.substrate.released and annotated
 
 
 def _dropped_by(view: RecordView, live: LiveObject) -> bool:
@@ -284,7 +282,7 @@ def _dropped_by(view: RecordView, live: LiveObject) -> bool:
 
 
 def _cause(resource: ProvisionedResource, look: ReplacementObservation) -> str:
-    life, live, known = look.life, look.live, resource.protected[0].uid
+    life, live, known = look.life, look.live, resource.substrate.uid
     if live is not None and known not in (None, live.uid):
         return "it stood in the place of the one that its node came from"
     came = life is not None and life.state is BootstrapState.CONSUMED

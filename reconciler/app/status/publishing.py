@@ -58,7 +58,7 @@ class Publisher:
             patience = PATIENCE_S - (now - resource.updated_at).total_seconds()
             if patience > 0:
                 return patience
-        await self._cluster.write_status(view.raw, rendered)
+        await self._cluster.records.write_status(view.raw, rendered)
         return None
 
     async def unreadable(self, raw: dict[str, Any], error: ContractError) -> None:
@@ -69,7 +69,7 @@ class Publisher:
         generation = int(raw["metadata"].get("generation", 0))
         rendered = status.render(previous, facts, generation=generation, now=self._clock.now())
         if rendered["conditions"] != previous.get("conditions"):
-            await self._cluster.write_status(raw, {**previous, **rendered})
+            await self._cluster.records.write_status(raw, {**previous, **rendered})
 
     async def overdue(self, raw: dict[str, Any], why: Explanation | None) -> None:
         """Say on a record whose spec cannot be read that its teardown takes a person.
@@ -94,7 +94,7 @@ class Publisher:
         merged = {**{item["type"]: item for item in kept}, **fresh}
         document = {**previous, "conditions": list(merged.values())}
         if document != previous:
-            await self._cluster.write_status(raw, document)
+            await self._cluster.records.write_status(raw, document)
 
     async def phase_event(
         self, view: RecordView, resource: ProvisionedResource, *, failure: str = ""
@@ -134,7 +134,7 @@ class Publisher:
         self, view: RecordView, reason: str, message: str, *, warning: bool = False
     ) -> None:
         try:
-            await self._cluster.record_event(
+            await self._cluster.records.record_event(
                 view.raw, reason=reason, message=message, warning=warning
             )
         except Exception as error:  # noqa: BLE001 - Events are for people; none may stop a tick

@@ -10,7 +10,7 @@ from typing import Final
 from function.contract.conditions import Reason
 from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.teardown.release import AbsenceBarrier, Release
-from reconciler.ports.cluster.management_cluster import KindNotServedError, NotAllowedError
+from reconciler.ports.cluster.substrates import KindNotServedError, NotAllowedError
 
 POLL_FIRST_S: Final = 0.25
 POLL_MAX_S: Final = 10.0

@@ -28,11 +28,8 @@ from reconciler.domain.teardown.release import (
     next_release,
 )
 from reconciler.ports.clock import Clock
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    LiveObject,
-    ManagementCluster,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject
 from reconciler.ports.store.aggregates import BrokerRepository
 
 _PARTS: Explanation = Explanation(
@@ -51,13 +48,13 @@ class SubstratePresence:
     """
 
     live: LiveObject | None
-    fence: AbsenceBarrier
+    barrier: AbsenceBarrier
     left: Sequence[RemainingChild] = ()
 
     @property
     def present(self) -> bool:
         """Whether anything of it is there, or may still come."""
-        going = self.live is not None or self.fence is not AbsenceBarrier.PASSED
+        going = self.live is not None or self.barrier is not AbsenceBarrier.PASSED
         return going or any(item.holds for item in self.left)
 
 
@@ -97,28 +94,28 @@ class SubstrateSteps:
             if children != resource.children:
                 known = replace(resource, children=children, updated_at=self._now(resource))
                 resource = await self._repository.update(known)
-            return resource, SubstratePresence(live=live, fence=AbsenceBarrier.PASSED)
-        fence = await self._fence(resource, view)
-        left = await self._children.left(resource) if fence is AbsenceBarrier.PASSED else ()
-        return resource, SubstratePresence(live=None, fence=fence, left=left)
+            return resource, SubstratePresence(live=live, barrier=AbsenceBarrier.PASSED)
+        barrier = await self._barrier(resource, view)
+        left = await self._children.left(resource) if barrier is AbsenceBarrier.PASSED else ()
+        return resource, SubstratePresence(live=None, barrier=barrier, left=left)
 
     async def delete(
-        self, resource: ProvisionedResource, view: RecordView | None, sight: SubstratePresence
+        self, resource: ProvisionedResource, view: RecordView | None, presence: SubstratePresence
     ) -> float:
         """Do one step towards the absence of a substrate and of all that it was made of.
 
         Returns:
             Seconds after which to come back.
         """
-        if sight.live is not None:
-            return await self._release(resource, view, sight.live)
-        if sight.fence is not AbsenceBarrier.PASSED:
-            wanted = sight.fence is AbsenceBarrier.AWAIT_FUNCTION
+        if presence.live is not None:
+            return await self._release(resource, view, presence.live)
+        if presence.barrier is not AbsenceBarrier.PASSED:
+            wanted = presence.barrier is AbsenceBarrier.AWAIT_FUNCTION
             await self._report.publish(
-                resource, view, waiting_messages.FENCED[sight.fence], absent=wanted
+                resource, view, waiting_messages.FENCED[presence.barrier], absent=wanted
             )
         else:
-            why = self._children.told(resource, sight.left) or _PARTS
+            why = self._children.told(resource, presence.left) or _PARTS
             await self._report.publish(resource, view, why, absent=True)
         return self._poll(resource)
 
@@ -128,8 +125,8 @@ class SubstrateSteps:
         """Read a substrate; the version that serves its kind now is remembered and used on."""
         namespace = resource.key.namespace
         try:
-            return resource, await self._cluster.get_object(
-                resource.protected[0].reference, namespace
+            return resource, await self._cluster.substrates.get_object(
+                resource.substrate.reference, namespace
             )
         except KindNotServedError as error:
             if error.elsewhere is None:
@@ -137,21 +134,21 @@ class SubstrateSteps:
             moved = protection.moved(resource.protected, error.elsewhere)
         changed = replace(resource, protected=moved, updated_at=self._now(resource))
         resource = await self._repository.update(changed)
-        return resource, await self._cluster.get_object(moved[0].reference, namespace)
+        return resource, await self._cluster.substrates.get_object(moved[0].reference, namespace)
 
-    async def _fence(
+    async def _barrier(
         self, resource: ProvisionedResource, view: RecordView | None
     ) -> AbsenceBarrier:
         """Ask whether a substrate that is not there may still be created by a run in flight."""
         over = self._elapsed_s(resource) > waiting_messages.PIPELINE_S
         xr = resource.accepted.xr if view is None else view.xr
-        facts = await self._cluster.get_xr_facts(xr, resource.key.namespace)
+        facts = await self._cluster.substrates.get_xr_facts(xr, resource.key.namespace)
         return next_barrier(
             AbsenceFacts(
                 xr=facts,
                 published=view is None or "xrName" in view.status,
                 acknowledged=over if view is None else view.spec.released,
-                seen=resource.protected[0].released,
+                seen=resource.substrate.released,
                 pipeline_over=over,
             )
         )
@@ -166,13 +163,13 @@ class SubstrateSteps:
         """
         cluster = self._cluster
         namespace = resource.key.namespace
-        reference = resource.protected[0].reference
+        reference = resource.substrate.reference
         xr = resource.accepted.xr if view is None else view.xr
-        release = next_release(await cluster.get_xr_facts(xr, namespace))
+        release = next_release(await cluster.substrates.get_xr_facts(xr, namespace))
         releasing = release is not Release.WAIT_FOR_CROSSPLANE
         resource = await self._remember(resource, live, releasing=releasing)
         if release is Release.LET_CROSSPLANE_DROP and not live.released:
-            await cluster.release(reference, namespace, uid=live.uid)
+            await cluster.substrates.release(reference, namespace, uid=live.uid)
         if release is Release.WAIT_FOR_CROSSPLANE:
             await self._report.publish(resource, view, waiting_messages.RELEASED[release])
             return self._poll(resource)
@@ -181,7 +178,7 @@ class SubstrateSteps:
             resource, view, stuck or waiting_messages.RELEASED[release], absent=True
         )
         if release is Release.DELETE_OURSELVES and not live.terminating:
-            await cluster.delete_object(reference, namespace, uid=live.uid)
+            await cluster.substrates.delete_object(reference, namespace, uid=live.uid)
         return self._poll(resource)
 
     async def _stuck(self, resource: ProvisionedResource, live: LiveObject) -> Explanation | None:
@@ -190,7 +187,7 @@ class SubstrateSteps:
             return None
         left = await self._children.left(resource)
         itself = RemainingChild(
-            reference=resource.protected[0].reference,
+            reference=resource.substrate.reference,
             deleting_since=live.deleting_since,
             finalizers=live.finalizers,
         )
@@ -200,7 +197,7 @@ class SubstrateSteps:
         self, resource: ProvisionedResource, live: LiveObject, *, releasing: bool
     ) -> ProvisionedResource:
         """Store what is let go before it is, or its going would look like a break-in."""
-        known = resource.protected[0]
+        known = resource.substrate
         seen = ProtectedObject(
             reference=known.reference,
             uid=live.uid,
@@ -209,7 +206,7 @@ class SubstrateSteps:
         )
         if known == seen:
             return resource
-        protected = (seen, *resource.protected[1:])
+        protected = (seen, *resource.siblings)
         changed = replace(resource, protected=protected, updated_at=self._now(resource))
         return await self._repository.update(changed)
 

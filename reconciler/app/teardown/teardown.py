@@ -36,11 +36,8 @@ from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.teardown.release import FinalizerStep, next_finalizer_step
 from reconciler.ports.clock import Clock
 from reconciler.ports.cluster.catalog import Catalog
-from reconciler.ports.cluster.management_cluster import (
-    KindNotServedError,
-    ManagementCluster,
-    NotAllowedError,
-)
+from reconciler.ports.cluster.management_cluster import ManagementCluster
+from reconciler.ports.cluster.substrates import KindNotServedError, NotAllowedError
 from reconciler.ports.store.aggregates import (
     BrokerRepository,
     HoldLedger,
@@ -68,21 +65,28 @@ class TeardownPorts:
 
 
 class Teardown:
-    """Takes aggregates down, with or without their record object."""
+    """Takes aggregates down, with or without their record object.
+
+    Attributes:
+        publisher, siblings, credentials: Shared with converging: the same objects are
+            published and held there.
+    """
 
     def __init__(self, ports: TeardownPorts, service: Service) -> None:
         self._ports = ports
         self._service = service
-        self._publisher = Publisher(ports.cluster, ports.clock)
-        self._report = TeardownReport(self._publisher, nodes=ports.nodes, tokens=ports.tokens)
+        self.publisher = Publisher(ports.cluster, ports.clock)
+        self._report = TeardownReport(self.publisher, nodes=ports.nodes, tokens=ports.tokens)
         self._deadline = Deadline(clock=ports.clock, after=ports.deregistration_timeout)
         self._deregistration = Deregistration(
             ports.repository, ports.tokens, ports.nodes, self._deadline, self._report
         )
         self._steps = SubstrateSteps(ports.repository, ports.cluster, ports.clock, self._report)
-        self._siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
-        credentials = CredentialHold(ports.repository, ports.holds, ports.cluster, ports.catalog)
-        self._shared = SharedRelease(ports.repository, ports.catalog, credentials)
+        self.siblings = SiblingHold(ports.repository, ports.cluster, ports.clock)
+        self.credentials = CredentialHold(
+            ports.repository, ports.holds, ports.cluster, ports.catalog
+        )
+        self._shared = SharedRelease(ports.repository, ports.catalog, self.credentials)
 
     async def run(self, view: RecordView) -> float | None:
         """Do one step for a record that terminates or is drained.
@@ -125,9 +129,9 @@ class Teardown:
         if resource is None:
             elsewhere = await self._elsewhere(raw["metadata"]["uid"])
             if elsewhere is None:
-                await self._ports.cluster.remove_finalizer(raw)
+                await self._ports.cluster.records.remove_finalizer(raw)
             else:
-                await self._publisher.overdue(raw, elsewhere)
+                await self.publisher.overdue(raw, elsewhere)
             return None
         try:
             again = await self._step(resource, None)
@@ -136,12 +140,12 @@ class Teardown:
                 await self._report.overdue(raw, str(error))
             raise
         if again is None:
-            await self._ports.cluster.remove_finalizer(raw)
+            await self._ports.cluster.records.remove_finalizer(raw)
         else:
-            await self._publisher.overdue(raw, None)
+            await self.publisher.overdue(raw, None)
         return again
 
-    async def run_vanished(self, resource: ProvisionedResource) -> float | None:
+    async def run_missing(self, resource: ProvisionedResource) -> float | None:
         """Do one step for an aggregate whose record object is gone.
 
         While its XR lives and composes, the function makes a new record, which adopts the
@@ -149,7 +153,7 @@ class Teardown:
         """
         if resource.deletion_requested_at is None:
             anybody = resource.accepted.xr.model_copy(update={"uid": ""})
-            xr = await self._ports.cluster.get_xr_facts(anybody, resource.key.namespace)
+            xr = await self._ports.cluster.substrates.get_xr_facts(anybody, resource.key.namespace)
             if xr.exists and not xr.terminating:
                 return waiting_messages.POLL_MAX_S
         return await self._step(resource, None)
@@ -160,7 +164,7 @@ class Teardown:
         Returns:
             Seconds after which to come back; None when all are settled.
         """
-        _, again = await self._siblings.part(await self._ports.repository.get(resource_id))
+        _, again = await self.siblings.part(await self._ports.repository.get(resource_id))
         return again
 
     async def _unknown(self, view: RecordView) -> None:
@@ -171,11 +175,11 @@ class Teardown:
         elsewhere = await self._elsewhere(view.uid)
         if elsewhere is not None:
             facts = StatusFacts(resource=None, refusal=elsewhere, refusal_is_final=True)
-            await self._publisher.publish(view, facts)
+            await self.publisher.publish(view, facts)
         elif next_finalizer_step(terminating=view.terminating) is FinalizerStep.TAKE_FINALIZER_OFF:
-            await self._ports.cluster.remove_finalizer(view.raw)
+            await self._ports.cluster.records.remove_finalizer(view.raw)
         else:
-            await self._publisher.publish(view, StatusFacts(resource=None, substrate_absent=True))
+            await self.publisher.publish(view, StatusFacts(resource=None, substrate_absent=True))
 
     async def _elsewhere(self, uid: str) -> Explanation | None:
         slug = await self._ports.repository.elsewhere_by_record([uid])
@@ -219,14 +223,14 @@ class Teardown:
         self, resource: ProvisionedResource, view: RecordView | None, *, registered: bool
     ) -> float | None:
         """Do one step below the node, which is out or given up."""
-        resource, sight = await self._steps.look(resource, view)
-        observed = _observed(resource, registered=registered, present=sight.present)
+        resource, presence = await self._steps.look(resource, view)
+        observed = _observed(resource, registered=registered, present=presence.present)
         decision = next_phase(resource.machine_phase, observed)
         if decision.phase is Phase.DELETED and resource.phase is not Phase.DELETED:
             await self._deregistration.last_try(resource)
         resource = await self._enter(resource, decision.phase, view)
         if decision.action is Action.DELETE_SUBSTRATE:
-            return await self._steps.delete(resource, view, sight)
+            return await self._steps.delete(resource, view, presence)
         return await self._finish(resource, view)
 
     async def _enter(
@@ -239,13 +243,13 @@ class Teardown:
             changed, event=lifecycle.on_phase(changed, phase), audit=audit.on_phase(resource, phase)
         )
         if view is not None:
-            await self._publisher.phase_event(view, changed)
+            await self.publisher.phase_event(view, changed)
         return changed
 
     async def _finish(self, resource: ProvisionedResource, view: RecordView | None) -> float | None:
         """Let the record go; nobody would see a last status, and each costs the XR tokens."""
         listed = () if view is None else view.spec.substrate
-        resource, again = await self._siblings.part(resource, listed=listed)
+        resource, again = await self.siblings.part(resource, listed=listed)
         await self._shared.release(
             resource, named=None if view is None else publishing.provider_config_of(view)
         )
@@ -254,13 +258,15 @@ class Teardown:
             await namespaces.settle(namespace)
             return again
         secret = names.token_secret_name(view.name, resource.generation)
-        await self._ports.cluster.delete_token_secret(view.namespace, secret, owner=view.uid)
+        await self._ports.cluster.token_secrets.delete_token_secret(
+            view.namespace, secret, owner=view.uid
+        )
         # Last of what takes rights in the namespace: they go with its hold.
         await namespaces.settle(namespace, last=view.name)
         if next_finalizer_step(terminating=view.terminating) is FinalizerStep.AWAIT_FUNCTION:
             await self._report.publish(resource, view, None, absent=True)
             return None
-        await self._ports.cluster.remove_finalizer(view.raw)
+        await self._ports.cluster.records.remove_finalizer(view.raw)
         return None
 
     def _now(self, resource: ProvisionedResource) -> datetime:

@@ -81,7 +81,7 @@ def _of_course(resource: ProvisionedResource) -> Iterator[Fault]:
 
 
 def _of_protection(resource: ProvisionedResource) -> Iterator[Fault]:
-    substrate, siblings = resource.protected[:1], resource.protected[1:]
+    substrate, siblings = resource.protected[:1], resource.siblings
     if not substrate or substrate[0].sibling:
         yield "protected", "must begin with the substrate"
     elif not all(item.sibling for item in siblings):

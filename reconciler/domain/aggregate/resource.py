@@ -110,6 +110,16 @@ class ProvisionedResource:
             raise _invalid(field=field, rule=rule)
 
     @property
+    def substrate(self) -> ProtectedObject:
+        """The object that its node runs on."""
+        return self.protected[0]
+
+    @property
+    def siblings(self) -> tuple[ProtectedObject, ...]:
+        """What else its node needs until it is out."""
+        return self.protected[1:]
+
+    @property
     def node_expected(self) -> bool:
         """Tell whether a node must register before the resource is Ready."""
         return self.accepted.mesh_role is MeshRole.NODE
@@ -159,13 +169,13 @@ class ProvisionedResource:
         One that went without a release starts over as one that was never there, so that
         its going is told once.
         """
-        substrate, *siblings = self.protected
+        substrate = self.substrate
         if entered is Phase.PENDING:
             substrate = ProtectedObject(reference=substrate.reference, uid=substrate.uid)
         elif entered in _PROOF_OF_SUBSTRATE:
             substrate = replace(substrate, seen=True)
         since = at if entered is Phase.ENROLLING else self.enrolling_since
-        made = replace(self, phase=entered, protected=(substrate, *siblings), updated_at=at)
+        made = replace(self, phase=entered, protected=(substrate, *self.siblings), updated_at=at)
         if entered is Phase.PROVISIONING:
             made = made.due(at)
         elif entered in _PROVISIONED:

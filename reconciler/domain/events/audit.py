@@ -47,7 +47,7 @@ def force_release(wish: ForceRelease) -> AuditEntry:
 
 def recreation(resource: ProvisionedResource, why: str) -> AuditEntry:
     """Return the entry of a substrate that is let go to be made anew."""
-    reference = resource.protected[0].reference
+    reference = resource.substrate.reference
     reason = f"{reference.kind} {reference.name} is made anew: {why}"
     return AuditEntry(action=AuditAction.RECREATE, reason=reason)
 
@@ -76,7 +76,7 @@ def on_phase(resource: ProvisionedResource, phase: Phase) -> AuditEntry | None:
         resource: The aggregate as it was before.
         phase: What it enters; only the two that find no substrate count.
     """
-    substrate = resource.protected[0]
+    substrate = resource.substrate
     if phase not in (Phase.PENDING, Phase.DELETED) or not substrate.seen or substrate.released:
         return None
     reference = substrate.reference

@@ -63,7 +63,7 @@ class BreakerFacts:
 
     Attributes:
         aggregates: How many are not Deleted.
-        vanished: Those whose record is gone although nobody asked for their deletion, and
+        missing: Those whose record is gone although nobody asked for their deletion, and
             those that were given up for it within the last minute.
         lost: Substrates that were lost under a live node within the last minute.
         doubts: What the caches reported within the last minute.
@@ -75,7 +75,7 @@ class BreakerFacts:
     """
 
     aggregates: int = 0
-    vanished: int = 0
+    missing: int = 0
     lost: int = 0
     doubts: AbstractSet[BreakerCause] = frozenset()
     answers: int = 0
@@ -114,7 +114,7 @@ def causes(facts: BreakerFacts) -> frozenset[BreakerCause]:
     """Return why the facts are doubtful; empty when they are normal."""
     failing = facts.answers >= ANSWERS_MIN and facts.failures > facts.answers * FAILURES_PART
     found = {
-        BreakerCause.RECORDS_VANISHED: not few(facts.vanished, of=facts.aggregates),
+        BreakerCause.RECORDS_VANISHED: not few(facts.missing, of=facts.aggregates),
         BreakerCause.SUBSTRATES_LOST: not few(facts.lost, of=facts.aggregates),
         BreakerCause.API_SERVER_FAILS: failing,
         BreakerCause.CACHE_STALE: facts.silent_s > SILENCE_S,

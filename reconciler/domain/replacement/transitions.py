@@ -27,11 +27,11 @@ def abandoned(resource: ProvisionedResource, at: datetime) -> ProvisionedResourc
 
 def let_go(resource: ProvisionedResource, uid: str | None, at: datetime) -> ProvisionedResource:
     """Return the aggregate with its substrate let go, and the attempt counted."""
-    reference = resource.protected[0].reference
+    reference = resource.substrate.reference
     going = ProtectedObject(reference=reference, uid=uid, seen=True, released=True)
     return replace(
         resource,
-        protected=(going, *resource.protected[1:]),
+        protected=(going, *resource.siblings),
         recreations=resource.recreations + 1,
         updated_at=at,
     )

@@ -18,7 +18,7 @@ from reconciler.domain.events.audit import AuditEntry
 from reconciler.domain.events.lifecycle import LifecycleEvent
 from reconciler.domain.identity.token_life import TokenLife
 from reconciler.domain.protection.shared_hold import SharedHold
-from reconciler.ports.store.census import Census
+from reconciler.ports.store.census import Census, Placements, StoreState
 
 LOOSE_MAX: Final = 500
 """Credentials whose loose holds one sweep settles, some calls each; the next has the rest."""
@@ -57,7 +57,7 @@ class RegisteredNode:
     reported: bool
 
 
-class BrokerRepository(Census, Protocol):
+class BrokerRepository(Census, Placements, StoreState, Protocol):
     """The durable record of one management cluster's aggregates; state and event commit together.
 
     Clusters may share a database: what is looked for by key, record or namespace is this one's.
@@ -94,10 +94,6 @@ class BrokerRepository(Census, Protocol):
 
     async def find_live(self, key: ResourceKey) -> ProvisionedResource | None:
         """Return the aggregate of a key whose deletion was not requested, or None."""
-        ...
-
-    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
-        """Return the slug of another management cluster that has a key's live one, or None."""
         ...
 
     async def find_by_record(self, uid: str) -> ProvisionedResource | None:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ResourceKey
 
 PAGE: Final = 500
 """Aggregates of one page: a few milliseconds of the loop."""
@@ -92,6 +93,10 @@ class Census(Protocol):
         """Return the namespaces in which all aggregates of a cluster are Deleted, in order."""
         ...
 
+
+class Placements(Protocol):
+    """Where else an aggregate lives, of the clusters that share a database."""
+
     async def elsewhere_by_record(self, uids: Sequence[str]) -> str | None:
         """Return where else one of these records is at home, whatever this cluster knows of it.
 
@@ -102,6 +107,14 @@ class Census(Protocol):
             not Deleted, the first of several; None without any.
         """
         ...
+
+    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
+        """Return the slug of another management cluster that has a key's live one, or None."""
+        ...
+
+
+class StoreState(Protocol):
+    """What the controller asks of the store as a whole."""
 
     async def prove_writable(self) -> None:
         """Go through a write that changes nothing.

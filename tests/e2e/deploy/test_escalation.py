@@ -49,7 +49,7 @@ async def project(deployed: ControlPlane, place: Place) -> Place:
     """A Project's namespace in which the account has its rights."""
     kubeconfig = deployed.service_account_kubeconfig("plexsphere-system", "provisioning-broker")
     client: KubernetesClient = await open_client(kubeconfig)
-    await KubernetesGateway(client).hold_namespace(place.name, records=0)
+    await KubernetesGateway(client).namespaces.hold_namespace(place.name, records=0)
     await client.close()
     wait_until(
         lambda: may(place.admin, RECONCILER, "get", "/secrets", namespace=place.name),

@@ -66,7 +66,7 @@ async def until_deleted(life: Life) -> None:
     pytest.fail(f"it does not end: {life.errors}")
 
 
-async def vanished(life: Life, name: str) -> None:
+async def missing(life: Life, name: str) -> None:
     """Take a record and its composite away, past the record's finalizer."""
     record = life.path(RECORD, name)
     await life.call("DELETE", life.path(life.xr, name))
@@ -79,7 +79,7 @@ async def torn_down(life: Life) -> None:
     for _ in range(ROUNDS_MAX):
         resource = await life.resource()
         assert resource is not None
-        await life.process.teardown.run_vanished(resource)
+        await life.process.teardown.run_missing(resource)
 
 
 async def is_held(life: Life) -> bool:
@@ -95,9 +95,9 @@ async def start(life: Life) -> None:
     driver = Controller(
         view=ClusterView(records=dict, projects=dict),
         repository=life.process.repository,
-        tick=life.process.tick,
+        reconciler=life.process.tick,
         teardown=life.process.teardown,
-        project_tick=cast("ProjectReconciler", None),
+        project_reconciler=cast("ProjectReconciler", None),
         cluster_id=samples.CLUSTER,
     )
     for _ in range(SWEEPS):
@@ -123,7 +123,7 @@ async def test_a_sibling_that_a_kill_at_deleted_left_held_is_let_go(ground: Grou
         network = manifest(life.vm, SHARED, labels=held())
         path = life.path(life.vm, SHARED).rpartition("/")[0]
         assert (await asyncio.to_thread(ground.crossplane.create, path, network)).ok
-        await vanished(life, "pool")
+        await missing(life, "pool")
         life.wire.begin(Mode.KILL_AFTER, Effect(label=DELETED))
         with pytest.raises(KilledError):
             await torn_down(life)

@@ -373,7 +373,7 @@ async def test_a_real_server_is_followed(
 
     async with following(client, path) as followed:
         await until(lambda: len(followed.cache.items()) == 5)
-        await real.cluster.write_status(before[0], {"phase": "Ready"})
+        await real.cluster.records.write_status(before[0], {"phase": "Ready"})
         real.remove_record(before[1])
         after = real.new_record()
         await until(lambda: _key(after) in followed.cache.items())

@@ -47,7 +47,7 @@ class Place:
             self.real.new_secret(name)
         await self.hold.hold(self.real.namespace, CREDENTIAL)
         await self.store.holds.remember(shared_hold.provider_config(self.config, CREDENTIAL))
-        await self.real.cluster.ensure_provider_config(self.config)
+        await self.real.cluster.provider_configs.ensure_provider_config(self.config)
         assert self.real.credential_holds(OLD) == BOTH
         return self
 
@@ -63,7 +63,9 @@ class Place:
 
     async def has_provider_config(self) -> bool:
         """Tell whether the ProviderConfig is there."""
-        return await self.real.cluster.provider_config_holder(self.config) is not None
+        return (
+            await self.real.cluster.provider_configs.provider_config_holder(self.config) is not None
+        )
 
     async def assert_free(self) -> None:
         """Check that nothing is held, made or remembered any more."""
@@ -112,7 +114,7 @@ async def test_a_moved_credential_is_let_go_at_both_places(place: Place) -> None
 
 async def test_a_process_that_died_after_the_provider_config_is_made_good(place: Place) -> None:
     metadata = place.config["metadata"]
-    await place.real.cluster.delete_provider_config(
+    await place.real.cluster.provider_configs.delete_provider_config(
         api_version=place.config["apiVersion"],
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -141,7 +143,7 @@ async def test_what_is_used_stays_at_the_old_place_when_its_credential_moves_and
     await place.hold.settle(place.real.namespace, CREDENTIAL)
     place.catalog.credentials[CREDENTIAL] = None
     # As External Secrets makes a Secret anew: without the hold.
-    await place.real.cluster.hold_credentials(place.real.namespace, OLD, held=False)
+    await place.real.cluster.credentials.hold_credentials(place.real.namespace, OLD, held=False)
 
     await place.sweep()
     await place.hold.settle(place.real.namespace, CREDENTIAL)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 async def test_a_token_secret_is_immutable_typed_and_owned(real: RealWorld) -> None:
     record = real.new_record()
 
-    await real.cluster.create_token_secret(record, name="web-g1", token=token())
+    await real.cluster.token_secrets.create_token_secret(record, name="web-g1", token=token())
 
     secret = real.admin.get(f"{real.path}/secrets/web-g1").body
     assert secret["type"] == names.TOKEN_SECRET_TYPE
@@ -43,8 +43,8 @@ async def test_a_hold_leaves_other_labels_alone(real: RealWorld) -> None:
     theirs = {"metadata": {"labels": {"team": "checkout"}, "annotations": {"note": "theirs"}}}
     assert real.admin.patch(real.path, theirs).ok
 
-    await real.cluster.hold_namespace(real.namespace, records=2)
-    await real.cluster.hold_namespace(real.namespace, records=0)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=2)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=0)
 
     metadata = real.admin.get(real.path).body["metadata"]
     assert metadata["labels"]["team"] == "checkout"
@@ -61,7 +61,7 @@ async def test_a_substrate_is_deleted_in_the_foreground(
     patched = real.admin.patch(path, finalizer)
     assert patched.ok
 
-    await real.cluster.delete_object(substrate, real.namespace, uid=uid)
+    await real.cluster.substrates.delete_object(substrate, real.namespace, uid=uid)
 
     # As it was written: the collector takes the mark off once it finds nothing below.
     client = await open_client(control_plane.kubeconfig)
@@ -76,11 +76,11 @@ async def test_a_substrate_is_deleted_in_the_foreground(
 
 async def test_the_same_status_again_is_no_change(real: RealWorld) -> None:
     record = real.new_record()
-    await real.cluster.write_status(record, {"phase": "Pending"})
+    await real.cluster.records.write_status(record, {"phase": "Pending"})
     before = real.live_record(record)
     assert before is not None
 
-    await real.cluster.write_status(before, {"phase": "Pending"})
+    await real.cluster.records.write_status(before, {"phase": "Pending"})
 
     assert real.live_record(record) == before
 
@@ -89,7 +89,7 @@ async def test_a_status_that_breaks_the_schema_is_no_stale_record(real: RealWorl
     record = real.new_record()
 
     with pytest.raises(KubernetesError, match="phase") as refused:
-        await real.cluster.write_status(record, {"phase": "Sideways"})
+        await real.cluster.records.write_status(record, {"phase": "Sideways"})
 
     assert refused.value.status == 422
 
@@ -100,7 +100,7 @@ async def test_a_finalizer_goes_from_where_it_stands_now(real: RealWorld) -> Non
     finalizers = ["a.example.org/x", "b.example.org/y", names.FINALIZER, "c.example.org/z"]
     assert real.admin.patch(path, {"metadata": {"finalizers": finalizers}}).ok
 
-    await real.cluster.remove_finalizer(record)
+    await real.cluster.records.remove_finalizer(record)
 
     live = real.live_record(record)
     assert live is not None
@@ -111,7 +111,7 @@ async def test_a_finalizer_goes_from_where_it_stands_now(real: RealWorld) -> Non
 async def test_an_event_says_who_when_and_about_what(real: RealWorld) -> None:
     record = real.new_record()
 
-    await real.cluster.record_event(record, reason="Enrolling", message="it boots")
+    await real.cluster.records.record_event(record, reason="Enrolling", message="it boots")
 
     items = real.admin.get(f"{real.path}/events").body["items"]
     about = {item["involvedObject"]["kind"]: item for item in items}
@@ -128,7 +128,7 @@ async def test_an_event_may_be_about_the_longest_of_names(real: RealWorld) -> No
     xr = record["spec"]["declaration"]["xr"]
     xr["name"] = f"{'x' * 199}-{'y' * 53}"
 
-    await real.cluster.record_event(record, reason="Enrolling", message="m" * 5000)
+    await real.cluster.records.record_event(record, reason="Enrolling", message="m" * 5000)
 
     assert {event.subject for event in real.events()} == {record["metadata"]["uid"], xr["uid"]}
 
@@ -144,8 +144,8 @@ async def test_a_namespace_in_deletion_takes_no_events_and_holds_nothing_up(
         what="the namespace is in deletion",
     )
 
-    await real.cluster.record_event(record, reason="NodeDeregistered", message="it left")
-    await real.cluster.remove_finalizer(record)
+    await real.cluster.records.record_event(record, reason="NodeDeregistered", message="it left")
+    await real.cluster.records.remove_finalizer(record)
 
     live = real.live_record(record)
     assert live is not None

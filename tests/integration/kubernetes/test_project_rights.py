@@ -14,7 +14,7 @@ import pytest
 from function.contract import names
 from reconciler.adapters.kubernetes.namespaces import project_rights
 from reconciler.domain.aggregate.errors import NamespaceNotReadyError
-from reconciler.ports.cluster.management_cluster import NotAllowedError
+from reconciler.ports.cluster.substrates import NotAllowedError
 from tests.contract.cluster_worlds import (
     FOREIGN_FINALIZER,
     SAMPLE_SECRET,
@@ -77,21 +77,21 @@ def terminate(world: RealWorld) -> None:
 async def test_it_is_held_while_nodes_are_there_and_free_before_and_after(real: RealWorld) -> None:
     assert not is_held(real)
 
-    await real.cluster.hold_namespace(real.namespace, records=1)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=1)
     assert is_held(real)
     assert somebody_deletes(real).status == 403
 
-    await real.cluster.hold_namespace(real.namespace, records=0, needed=nobody)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=0, needed=nobody)
     assert not is_held(real)
     assert somebody_deletes(real).ok
 
 
 async def test_the_same_again_writes_nothing(real: RealWorld) -> None:
     for records in (1, 0):
-        await real.cluster.hold_namespace(real.namespace, records=records, needed=nobody)
+        await real.cluster.namespaces.hold_namespace(real.namespace, records=records, needed=nobody)
         before = binding(real)
 
-        await real.cluster.hold_namespace(real.namespace, records=records, needed=nobody)
+        await real.cluster.namespaces.hold_namespace(real.namespace, records=records, needed=nobody)
 
         assert binding(real) == before
 
@@ -100,19 +100,21 @@ async def test_it_outlasts_the_deletion_of_its_namespace_until_the_teardown_is_d
     real: RealWorld,
 ) -> None:
     record = real.new_record()
-    await real.cluster.create_token_secret(record, name="web-1-g1", token=token())
+    await real.cluster.token_secrets.create_token_secret(record, name="web-1-g1", token=token())
     real.new_secret(SAMPLE_SECRET)
-    await real.cluster.hold_credentials(real.namespace, SAMPLE_SECRET, held=True)
-    await real.cluster.hold_namespace(real.namespace, records=1)
+    await real.cluster.credentials.hold_credentials(real.namespace, SAMPLE_SECRET, held=True)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=1)
     terminate(real)
 
     # What a teardown does, in its order; each needs the rights.
     assert is_held(real)
     owner = record["metadata"]["uid"]
-    await real.cluster.delete_token_secret(real.namespace, "web-1-g1", owner=owner)
-    await real.cluster.hold_credentials(real.namespace, SAMPLE_SECRET, held=False, needed=nobody)
+    await real.cluster.token_secrets.delete_token_secret(real.namespace, "web-1-g1", owner=owner)
+    await real.cluster.credentials.hold_credentials(
+        real.namespace, SAMPLE_SECRET, held=False, needed=nobody
+    )
     assert is_held(real)
-    await real.cluster.hold_namespace(real.namespace, records=0, needed=nobody)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=0, needed=nobody)
     real.remove_record(record)
 
     wait_until(
@@ -140,21 +142,21 @@ async def test_a_namespace_of_before_gets_it_with_its_next_look(real: RealWorld)
     unbind(real)
     real.admin.patch(real.path, {"metadata": {"labels": HELD}})
 
-    await real.cluster.hold_namespace(real.namespace, records=2)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=2)
 
     assert is_held(real)
     await_rights(real.admin, real.namespace)
-    assert not await real.cluster.token_secret_exists(real.namespace, "web-1-g1")
+    assert not await real.cluster.token_secrets.token_secret_exists(real.namespace, "web-1-g1")
 
 
 async def test_what_is_forbidden_brings_it_back(real: RealWorld) -> None:
     unbind(real)
 
     with pytest.raises(Exception, match="403"):
-        await real.cluster.token_secret_exists(real.namespace, "web-1-g1")
+        await real.cluster.token_secrets.token_secret_exists(real.namespace, "web-1-g1")
 
     await_rights(real.admin, real.namespace)
-    assert not await real.cluster.token_secret_exists(real.namespace, "web-1-g1")
+    assert not await real.cluster.token_secrets.token_secret_exists(real.namespace, "web-1-g1")
 
 
 async def test_where_it_cannot_be_had_any_more_that_is_said_and_a_person_can_help(
@@ -162,22 +164,22 @@ async def test_where_it_cannot_be_had_any_more_that_is_said_and_a_person_can_hel
 ) -> None:
     record = real.new_record()
     real.new_secret(SAMPLE_SECRET)
-    await real.cluster.hold_credentials(real.namespace, SAMPLE_SECRET, held=True)
-    await real.cluster.hold_namespace(real.namespace, records=1)
+    await real.cluster.credentials.hold_credentials(real.namespace, SAMPLE_SECRET, held=True)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=1)
     terminate(real)
     unbind(real)
 
     with pytest.raises(NotAllowedError, match="bind ClusterRole 'provisioning-broker-project'"):
-        await real.cluster.hold_credentials(real.namespace, SAMPLE_SECRET, held=False)
+        await real.cluster.credentials.hold_credentials(real.namespace, SAMPLE_SECRET, held=False)
     # What needs no rights there goes on.
-    await real.cluster.hold_namespace(real.namespace, records=1)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=1)
 
     body = project_rights.manifest(held=False)
     everywhere = {**body, "kind": "ClusterRoleBinding", "metadata": {"name": real.namespace}}
     assert real.admin.create(f"{API}/clusterrolebindings", everywhere).ok
     await_rights(real.admin, real.namespace)
-    await real.cluster.hold_credentials(real.namespace, SAMPLE_SECRET, held=False)
-    await real.cluster.hold_namespace(real.namespace, records=0, needed=nobody)
+    await real.cluster.credentials.hold_credentials(real.namespace, SAMPLE_SECRET, held=False)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=0, needed=nobody)
     assert real.admin.delete(f"{API}/clusterrolebindings/{real.namespace}").ok
     real.remove_record(record)
 
@@ -200,7 +202,7 @@ async def test_one_that_somebody_prepared_is_made_ours(
     body["metadata"] = {"name": project_rights.BINDING, **theirs.get("metadata", {})}
     assert real.admin.create(path(real).rpartition("/")[0], body).ok
 
-    await real.cluster.hold_namespace(real.namespace, records=1)
+    await real.cluster.namespaces.hold_namespace(real.namespace, records=1)
 
     found, ours = binding(real), project_rights.manifest(held=True)
     assert found["roleRef"] == ours["roleRef"]
@@ -215,12 +217,12 @@ async def test_one_that_is_being_deleted_is_not_built_upon(real: RealWorld) -> N
     assert somebody_deletes(real).ok
 
     with pytest.raises(NamespaceNotReadyError, match="cannot be kept"):
-        await real.cluster.hold_namespace(real.namespace, records=1)
+        await real.cluster.namespaces.hold_namespace(real.namespace, records=1)
 
     assert real.held() == (None, None)
     assert real.admin.patch(path(real), {"metadata": {"finalizers": None}}).ok
 
 
 async def test_an_absent_namespace_gets_none(real: RealWorld) -> None:
-    await real.cluster.hold_namespace(names.project_namespace(uuid4()), records=1)
-    await real.cluster.hold_namespace(names.project_namespace(uuid4()), records=0)
+    await real.cluster.namespaces.hold_namespace(names.project_namespace(uuid4()), records=1)
+    await real.cluster.namespaces.hold_namespace(names.project_namespace(uuid4()), records=0)

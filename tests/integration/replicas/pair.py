@@ -132,7 +132,7 @@ class Pair:
 
 
 @asynccontextmanager
-async def pair(plane: ControlPlane, folder: Path, **knobs: str) -> AsyncIterator[Pair]:
+async def pair(plane: ControlPlane, folder: Path, **options: str) -> AsyncIterator[Pair]:
     """Start two replicas; both are ready, and one of them leads.
 
     Args:
@@ -142,7 +142,7 @@ async def pair(plane: ControlPlane, folder: Path, **knobs: str) -> AsyncIterator
     """
     async with AsyncExitStack() as stack:
         dsn = stack.enter_context(migrated_database())
-        common = {"PLEXSPHERE_PROVISIONING_BROKER_ENROL_BASE_URL": "http://127.0.0.1:1", **knobs}
+        common = {"PLEXSPHERE_PROVISIONING_BROKER_ENROL_BASE_URL": "http://127.0.0.1:1", **options}
         one, two = [
             await _replica(stack, plane, folder / name, dsn, common) for name in ("one", "two")
         ]

@@ -31,7 +31,7 @@ from reconciler.domain.aggregate.protected_object import ProtectedObject
 from reconciler.domain.aggregate.resource import ProvisionedResource, RecordIdentity
 from tests.contract.worlds import World, postgres_world
 from tests.fakes.databases import migrated_database
-from tests.fakes.management_cluster import InMemoryManagementCluster
+from tests.fakes.management_cluster import InMemoryManagementCluster, every_role
 from tests.fakes.project_gateway import InMemoryProjectGateway
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, SampleCatalog
@@ -75,7 +75,7 @@ class Rig:
         shared: dict[str, Any] = {
             "repository": store.repository,
             "catalog": SampleCatalog(),
-            "cluster": self.cluster,
+            "cluster": every_role(self.cluster),
             "clock": SystemClock(),
         }
         mesh: dict[str, Any] = {
@@ -85,7 +85,7 @@ class Rig:
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=samples.CLUSTER)
         teardown = Teardown(TeardownPorts(**shared, **mesh), service)
-        knobs = ReconcilerOptions(
+        options = ReconcilerOptions(
             enrolment=Enrolment(base_url="https://api.example.org"), token_ttl=timedelta(hours=1)
         )
         ports = ReconcilerPorts(**shared, **mesh, reachable=lambda: timedelta(days=1))
@@ -93,12 +93,12 @@ class Rig:
             view=ClusterView(
                 records=lambda: self.records,
                 projects=self.gateway.view,
-                steadiness=CircuitBreaker(lambda: self.now),
+                breaker=CircuitBreaker(lambda: self.now),
             ),
             repository=store.repository,
-            tick=Reconciler(ports, service, teardown, knobs=knobs),
+            reconciler=Reconciler(ports, service, teardown, options=options),
             teardown=teardown,
-            project_tick=ProjectReconciler(
+            project_reconciler=ProjectReconciler(
                 self.gateway,
                 store.tenancy,
                 SystemClock(),

@@ -42,7 +42,7 @@ async def test_an_emptied_cluster_asks_for_no_deletion(watch: bool) -> None:
         await rig.wait()
 
         assert await rig.asked() == 0
-        assert rig.driver.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
+        assert rig.driver.breaker.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
 
 async def test_two_that_vanish_are_torn_down_after_the_second_look() -> None:

@@ -7,6 +7,7 @@ a patch answers with.
 from __future__ import annotations
 
 from function.contract import names
+from reconciler.adapters.kubernetes.namespaces.project_rights import ProjectRights
 from reconciler.adapters.kubernetes.objects import manifests
 from reconciler.adapters.kubernetes.objects.writes import Effects, is_marked
 from reconciler.adapters.kubernetes.transport.client import (
@@ -17,17 +18,39 @@ from reconciler.adapters.kubernetes.transport.client import (
 )
 from reconciler.domain.aggregate.errors import StaleAggregateError
 from reconciler.domain.protection import external_secret
-from reconciler.ports.cluster.management_cluster import Needed
+from reconciler.ports.cluster.namespaces import Needed
 
 
 class CredentialObjects:
     """Secrets and ExternalSecrets of one API server."""
 
-    def __init__(self, client: KubernetesClient, effects: Effects) -> None:
+    def __init__(self, client: KubernetesClient, effects: Effects, rights: ProjectRights) -> None:
         self._client = client
         self._effects = effects
+        self._rights = rights
 
-    async def hold(self, namespace: str, name: str) -> bool:
+    async def hold_credentials(
+        self, namespace: str, name: str, *, held: bool, needed: Needed | None = None
+    ) -> bool:
+        """Put the hold on a Secret and its ExternalSecret, or take it off."""
+        async with self._rights.exercised(namespace):
+            if held:
+                return await self._hold_both(namespace, name)
+            return await self._let_go(namespace, name, needed=needed)
+
+    async def render_external_secret(self, manifest: Object) -> bool:
+        """Make our ExternalSecret if it differs; tell whether it is ours and served."""
+        async with self._rights.exercised(manifest["metadata"]["namespace"]):
+            return await self._render(manifest)
+
+    async def external_secret_taken(self, manifest: Object) -> bool:
+        """Tell whether an ExternalSecret of that name stands which is not ours."""
+        async with self._rights.exercised(manifest["metadata"]["namespace"]):
+            path = await self._effects.path_of(manifest)
+            found = None if path is None else await self._metadata(path)
+            return found is not None and not _is_ours(found)
+
+    async def _hold_both(self, namespace: str, name: str) -> bool:
         """Put the hold on both; tell whether the Secret is there.
 
         Somebody may have prepared either: what says that it is released says so no more once
@@ -42,7 +65,7 @@ class CredentialObjects:
             await self._hold(external)
         return present
 
-    async def let_go(self, namespace: str, name: str, *, needed: Needed | None) -> bool:
+    async def _let_go(self, namespace: str, name: str, *, needed: Needed | None) -> bool:
         """Take the hold off both unless they are needed; tell whether the Secret is there.
 
         An ExternalSecret of ours goes with its last user, and takes the Secret that was made
@@ -58,7 +81,7 @@ class CredentialObjects:
             await self._effects.delete_unneeded(external, found, needed, accept=METADATA_ONLY)
         return present
 
-    async def render(self, manifest: Object) -> bool:
+    async def _render(self, manifest: Object) -> bool:
         """Make our ExternalSecret, or have it as it should be; tell whether it is ours.
 
         A new one is created and never applied, so that of a name that somebody takes at the
@@ -83,12 +106,6 @@ class CredentialObjects:
         if not manifests.holds(found, manifest):
             await self._change(path, manifest, uid=found["metadata"]["uid"])
         return True
-
-    async def is_taken(self, manifest: Object) -> bool:
-        """Tell whether an ExternalSecret of that name stands which is not ours."""
-        path = await self._effects.path_of(manifest)
-        found = None if path is None else await self._metadata(path)
-        return found is not None and not _is_ours(found)
 
     async def _change(self, path: str, manifest: Object, *, uid: str) -> None:
         """Apply a manifest to the object with this uid; another one there stays as it is."""

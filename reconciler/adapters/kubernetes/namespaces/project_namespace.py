@@ -13,7 +13,7 @@ from reconciler.adapters.kubernetes.objects import manifests
 from reconciler.adapters.kubernetes.objects.writes import Effects, is_marked
 from reconciler.adapters.kubernetes.transport.client import KubernetesClient, Object
 from reconciler.domain.aggregate.errors import NamespaceNotReadyError, StaleAggregateError
-from reconciler.ports.cluster.management_cluster import Needed
+from reconciler.ports.cluster.namespaces import Needed
 
 _FREE: Final = (None, None)
 
@@ -26,7 +26,9 @@ class ProjectNamespaces:
         self._effects = effects
         self._rights = rights
 
-    async def hold(self, namespace: str, *, records: int, needed: Needed | None) -> None:
+    async def hold_namespace(
+        self, namespace: str, *, records: int, needed: Needed | None = None
+    ) -> None:
         """Put hold and record count on a namespace; none off at zero.
 
         One that has nodes already is held whatever became of our rights in it.

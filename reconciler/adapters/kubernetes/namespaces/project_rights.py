@@ -21,7 +21,7 @@ from reconciler.adapters.kubernetes.transport.client import (
     Object,
 )
 from reconciler.domain.aggregate.errors import StaleAggregateError
-from reconciler.ports.cluster.management_cluster import NotAllowedError
+from reconciler.ports.cluster.substrates import NotAllowedError
 
 BINDING: Final = "provisioning-broker"
 ROLE: Final = "provisioning-broker-project"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from function.contract import names
+from reconciler.adapters.kubernetes.namespaces.project_rights import ProjectRights
 from reconciler.adapters.kubernetes.objects import manifests
 from reconciler.adapters.kubernetes.objects.writes import FIELD_MANAGER, Effects
 from reconciler.adapters.kubernetes.transport.client import (
@@ -20,22 +21,25 @@ from reconciler.adapters.kubernetes.transport.client import (
 )
 from reconciler.domain.aggregate.errors import StaleAggregateError
 from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL, KIND
-from reconciler.ports.cluster.management_cluster import SOMEBODY_ELSE, Needed, NotAllowedError
+from reconciler.ports.cluster.namespaces import SOMEBODY_ELSE, Needed
+from reconciler.ports.cluster.substrates import NotAllowedError
 
 
 class ProviderConfigs:
     """ProviderConfigs of one API server."""
 
-    def __init__(self, client: KubernetesClient, effects: Effects) -> None:
+    def __init__(self, client: KubernetesClient, effects: Effects, rights: ProjectRights) -> None:
         self._client = client
         self._effects = effects
+        self._rights = rights
 
-    async def holder(self, manifest: Object) -> str | None:
+    async def provider_config_holder(self, manifest: Object) -> str | None:
         """Return which credential holds a ProviderConfig's name; None when it is free."""
-        found = await self._effects.find(manifest)
-        return None if found is None else _holder(found)
+        async with self._rights.exercised(manifest["metadata"]["namespace"]):
+            found = await self._effects.find(manifest)
+            return None if found is None else _holder(found)
 
-    async def ensure(self, manifest: Object) -> None:
+    async def ensure_provider_config(self, manifest: Object) -> None:
         """Create a ProviderConfig, or have ours as it should be; another's stays.
 
         A new one is created and never applied, so that of a name that somebody takes at the
@@ -46,6 +50,10 @@ class ProviderConfigs:
             NotAllowedError: It differs, and the reconciler may not change it.
             StaleAggregateError: It was written since it was read.
         """
+        async with self._rights.exercised(manifest["metadata"]["namespace"]):
+            await self._ensure(manifest)
+
+    async def _ensure(self, manifest: Object) -> None:
         path = await self._effects.path_of(manifest)
         if path is None:
             return
@@ -60,16 +68,22 @@ class ProviderConfigs:
         if not manifests.holds(found, manifest) or _says_more(found, manifest):
             await self._correct(path, found, manifest)
 
-    async def delete(self, manifest: Object, needed: Needed | None) -> None:
+    async def delete_provider_config(
+        self, *, api_version: str, namespace: str, name: str, needed: Needed | None = None
+    ) -> None:
         """Delete one of ours; an absent one is success, another's stays."""
-        path = await self._effects.path_of(manifest)
-        found = None if path is None else await self._client.get(path)
-        if path is not None and found is not None and _holder(found) != SOMEBODY_ELSE:
-            await self._effects.delete_unneeded(path, found, needed)
+        metadata = {"name": name, "namespace": namespace}
+        manifest = {"apiVersion": api_version, "kind": KIND, "metadata": metadata}
+        async with self._rights.exercised(namespace):
+            path = await self._effects.path_of(manifest)
+            found = None if path is None else await self._client.get(path)
+            if path is not None and found is not None and _holder(found) != SOMEBODY_ELSE:
+                await self._effects.delete_unneeded(path, found, needed)
 
-    async def secret(self, manifest: Object) -> str | None:
+    async def provider_config_secret(self, manifest: Object) -> str | None:
         """Return the credential's Secret that one refers to, or None."""
-        return manifests.credentials_secret(await self._effects.find(manifest) or {})
+        async with self._rights.exercised(manifest["metadata"]["namespace"]):
+            return manifests.credentials_secret(await self._effects.find(manifest) or {})
 
     async def _correct(self, path: str, found: Object, manifest: Object) -> None:
         metadata = found["metadata"]

@@ -11,7 +11,8 @@ import base64
 from typing import Final
 
 from function.contract import names
-from reconciler.adapters.kubernetes.objects import manifests
+from reconciler.adapters.kubernetes.namespaces.project_rights import ProjectRights
+from reconciler.adapters.kubernetes.objects import manifests, records
 from reconciler.adapters.kubernetes.objects.writes import Effects
 from reconciler.adapters.kubernetes.transport.client import KubernetesClient, Object
 from reconciler.adapters.kubernetes.transport.responses import KubernetesError
@@ -25,15 +26,17 @@ _BEGINNINGS: Final = ("psb_", "cHNi")
 class TokenSecrets:
     """Token Secrets of one API server."""
 
-    def __init__(self, client: KubernetesClient, effects: Effects) -> None:
+    def __init__(self, client: KubernetesClient, effects: Effects, rights: ProjectRights) -> None:
         self._client = client
         self._effects = effects
+        self._rights = rights
 
-    async def exists(self, namespace: str, name: str) -> bool:
+    async def token_secret_exists(self, namespace: str, name: str) -> bool:
         """Tell whether there is one, by a live GET."""
-        return await self._client.get(f"{_all(namespace)}/{name}") is not None
+        async with self._rights.exercised(namespace):
+            return await self._client.get(f"{_all(namespace)}/{name}") is not None
 
-    async def create(self, record: Object, path: str, *, name: str, token: DrawnToken) -> bool:
+    async def create_token_secret(self, record: Object, *, name: str, token: DrawnToken) -> bool:
         """Create the immutable Secret of one generation; the record's own stays as it is.
 
         One that an earlier record of this name left behind gives way: its token opens
@@ -41,7 +44,6 @@ class TokenSecrets:
 
         Args:
             record: Who owns it.
-            path: The record's.
             name: The Secret's.
             token: What is in it.
 
@@ -53,8 +55,13 @@ class TokenSecrets:
             KubernetesError: The API server refuses it; without the server's words where they
                 repeat a token, as a webhook's may.
         """
-        collection = _all(record["metadata"]["namespace"])
+        namespace = record["metadata"]["namespace"]
         body = _manifest(record, name=name, token=token)
+        async with self._rights.exercised(namespace):
+            return await self._deliver(_all(namespace), body, record)
+
+    async def _deliver(self, collection: str, body: Object, record: Object) -> bool:
+        name = body["metadata"]["name"]
         if await self._create(collection, body):
             return True
         uid = record["metadata"]["uid"]
@@ -62,7 +69,7 @@ class TokenSecrets:
         if found is not None and manifests.owned_by(found, uid):
             return bool(found.get("data") == body["data"])
         # Looked up after the Secret: while the record is there, what was found is older than it.
-        live = await self._client.get(path)
+        live = await self._client.get(records.path(record))
         if live is None or live["metadata"]["uid"] != uid:
             message = f"cannot deliver token as {name!r}: its record is gone"
             raise StaleAggregateError(message)
@@ -84,12 +91,13 @@ class TokenSecrets:
                 causes=error.causes,
             ) from None
 
-    async def delete(self, namespace: str, name: str, *, owner: str) -> None:
+    async def delete_token_secret(self, namespace: str, name: str, *, owner: str) -> None:
         """Delete one if it belongs to the record with this uid."""
         path = f"{_all(namespace)}/{name}"
-        found = await self._client.get(path)
-        if found is not None and manifests.owned_by(found, owner):
-            await self._effects.delete(path, uid=found["metadata"]["uid"])
+        async with self._rights.exercised(namespace):
+            found = await self._client.get(path)
+            if found is not None and manifests.owned_by(found, owner):
+                await self._effects.delete(path, uid=found["metadata"]["uid"])
 
 
 def _manifest(record: Object, *, name: str, token: DrawnToken) -> Object:

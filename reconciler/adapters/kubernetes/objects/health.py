@@ -15,7 +15,7 @@ from reconciler.adapters.kubernetes.objects import composites, manifests
 from reconciler.adapters.kubernetes.objects.writes import Effects
 from reconciler.adapters.kubernetes.transport.client import KubernetesError, Object
 from reconciler.ports.cluster.health import Health
-from reconciler.ports.cluster.management_cluster import NotAllowedError
+from reconciler.ports.cluster.substrates import NotAllowedError
 
 _CONDITIONS_MAX: Final = 32
 """Conditions that are read of one object; providers write two to five."""

@@ -17,8 +17,8 @@ from reconciler.adapters.kubernetes.transport.client import (
     group_path,
 )
 from reconciler.domain.teardown.orphans import MarkedObject
-from reconciler.ports.cluster.management_cluster import NotAllowedError
 from reconciler.ports.cluster.orphans import Kind
+from reconciler.ports.cluster.substrates import NotAllowedError
 
 PAGE: Final = 500
 """Objects of one answer, some 500 kB with their managed fields."""

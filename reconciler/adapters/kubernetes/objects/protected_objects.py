@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from function.contract import names
-from function.contract.record import SubstrateReference
-from reconciler.adapters.kubernetes.objects import composites, manifests
+from function.contract.record import SubstrateReference, XRReference
+from reconciler.adapters.kubernetes.objects import composites, health, manifests, xr_facts
 from reconciler.adapters.kubernetes.objects.composites import Composites
 from reconciler.adapters.kubernetes.objects.writes import Effects
 from reconciler.adapters.kubernetes.transport.client import (
@@ -23,7 +23,9 @@ from reconciler.adapters.kubernetes.transport.client import (
     KubernetesError,
 )
 from reconciler.domain.aggregate.errors import StaleAggregateError
-from reconciler.ports.cluster.management_cluster import LiveObject, NotAllowedError
+from reconciler.domain.teardown.release import XRFacts
+from reconciler.ports.cluster.health import Health
+from reconciler.ports.cluster.substrates import LiveObject, NotAllowedError
 
 
 class ProtectedObjects:
@@ -33,7 +35,23 @@ class ProtectedObjects:
         self._effects = effects
         self._composites = Composites(client)
 
-    async def get(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
+    async def get_xr_facts(self, xr: XRReference, namespace: str) -> XRFacts:
+        """Look up a composite resource, live; another uid under its name is not it.
+
+        An empty uid stands for whichever has the name.
+        """
+        manifest = {
+            "apiVersion": xr.api_version,
+            "kind": xr.kind,
+            "metadata": {"name": xr.name, "namespace": namespace},
+        }
+        return xr_facts.facts(await self._effects.find_served(manifest), xr.uid)
+
+    async def health(self, reference: SubstrateReference, namespace: str) -> Health | None:
+        """Return what an object says by a live GET; None when it is gone, or of the core group."""
+        return await health.read(self._effects, reference, namespace)
+
+    async def get_object(self, reference: SubstrateReference, namespace: str) -> LiveObject | None:
         """Return an object by a live GET, or None when it is gone."""
         # Of a leaf only its metadata are our business: it may be a Secret.
         accept = JSON if await self._composites.includes(reference) else METADATA_ONLY
@@ -85,8 +103,8 @@ class ProtectedObjects:
             labels |= composites.NO_MARK
         await self._patch(reference, namespace, {"uid": uid, "labels": labels})
 
-    async def delete(
-        self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool
+    async def delete_object(
+        self, reference: SubstrateReference, namespace: str, *, uid: str, foreground: bool = True
     ) -> None:
         """Delete with the uid as precondition; absent is success."""
         path = await self._effects.path_of(manifests.manifest(reference, namespace))

@@ -21,7 +21,8 @@ from reconciler.adapters.kubernetes.transport.client import (
     Object,
 )
 from reconciler.domain.aggregate.errors import StaleAggregateError
-from reconciler.ports.cluster.management_cluster import KindNotServedError, Needed
+from reconciler.ports.cluster.namespaces import Needed
+from reconciler.ports.cluster.substrates import KindNotServedError
 
 FIELD_MANAGER: Final = "provisioning-broker"
 _QUERY: Final = {"fieldManager": FIELD_MANAGER}

@@ -66,14 +66,6 @@ WHERE project_id = $1 AND namespace = $2 AND xr_group = $3 AND xr_kind = $4
   AND management_cluster_id = $7
 """
 
-_ELSEWHERE: LiteralString = """
-SELECT home.slug FROM plexsphere.provisioned_resources AS resource
-JOIN plexsphere.management_clusters AS home ON home.id = resource.management_cluster_id
-WHERE project_id = $1 AND namespace = $2 AND xr_group = $3 AND xr_kind = $4
-  AND owner_name = $5 AND resource = $6 AND deletion_requested_at IS NULL
-  AND management_cluster_id <> $7
-"""
-
 _FIND_BY_RECORD: LiteralString = f"""
 SELECT {COLUMNS} FROM plexsphere.provisioned_resources
 WHERE record_uid = $1 AND management_cluster_id = $2
@@ -158,12 +150,6 @@ class PostgresBrokerRepository(PostgresCensus):
             row = await self._store.fetchrow(_FIND_LIVE, *self._place(key))
         return None if row is None else hydrate(row)
 
-    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
-        """Return the slug of another management cluster that has a key's live one, or None."""
-        with translated("find provisioned resource"):
-            slug = await self._store.fetchval(_ELSEWHERE, *self._place(key))
-        return None if slug is None else str(slug)
-
     async def find_by_record(self, uid: str) -> ProvisionedResource | None:
         """Return the newest aggregate that a record object speaks for, or None."""
         with translated("find provisioned resource"):
@@ -227,18 +213,6 @@ class PostgresBrokerRepository(PostgresCensus):
                     occurred_at=requested_at,
                 )
                 return requested
-
-    def _place(self, key: ResourceKey) -> tuple[Any, ...]:
-        """Return the parameters that a key is looked for with."""
-        return (
-            key.project_id,
-            key.namespace,
-            key.group,
-            key.kind,
-            key.name,
-            key.resource,
-            self._cluster,
-        )
 
     async def _insert(self, resource: ProvisionedResource) -> ProvisionedResource | None:
         async with self._store.write() as connection:

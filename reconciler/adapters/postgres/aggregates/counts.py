@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import asyncpg
@@ -15,6 +15,7 @@ import asyncpg
 from reconciler.adapters.postgres.connection.classify import passing, translated
 from reconciler.adapters.postgres.connection.fence import FencedStore
 from reconciler.domain.aggregate import ids
+from reconciler.domain.aggregate.resource import ResourceKey
 from reconciler.ports.store.census import PAGE, CredentialUse, RecordEntry
 
 _COUNT: LiteralString = """
@@ -79,7 +80,15 @@ WHERE gone.status = 'Deleted' AND gone.management_cluster_id = $1
 ORDER BY gone.namespace
 """
 
-_ELSEWHERE: LiteralString = """
+_ELSEWHERE_BY_KEY: LiteralString = """
+SELECT home.slug FROM plexsphere.provisioned_resources AS resource
+JOIN plexsphere.management_clusters AS home ON home.id = resource.management_cluster_id
+WHERE project_id = $1 AND namespace = $2 AND xr_group = $3 AND xr_kind = $4
+  AND owner_name = $5 AND resource = $6 AND deletion_requested_at IS NULL
+  AND management_cluster_id <> $7
+"""
+
+_ELSEWHERE_BY_RECORD: LiteralString = """
 SELECT home.slug FROM plexsphere.provisioned_resources AS resource
 JOIN plexsphere.management_clusters AS home ON home.id = resource.management_cluster_id
 WHERE resource.record_uid = ANY($1::text[]) AND resource.status <> 'Deleted'
@@ -171,7 +180,13 @@ class PostgresCensus:
     async def elsewhere_by_record(self, uids: Sequence[str]) -> str | None:
         """Return the other cluster that one of these records is at home on, or None."""
         with translated("find records of another management cluster"):
-            slug = await self._store.fetchval(_ELSEWHERE, list(uids), self._cluster)
+            slug = await self._store.fetchval(_ELSEWHERE_BY_RECORD, list(uids), self._cluster)
+        return None if slug is None else str(slug)
+
+    async def elsewhere_by_key(self, key: ResourceKey) -> str | None:
+        """Return the slug of another management cluster that has a key's live one, or None."""
+        with translated("find provisioned resource"):
+            slug = await self._store.fetchval(_ELSEWHERE_BY_KEY, *self._place(key))
         return None if slug is None else str(slug)
 
     async def prove_writable(self) -> None:
@@ -183,6 +198,18 @@ class PostgresCensus:
         """Tell whether a person declared a cluster's state true within that time."""
         with translated("read thaws"):
             return bool(await self._store.fetchval(_THAWED, cluster, within))
+
+    def _place(self, key: ResourceKey) -> tuple[Any, ...]:
+        """Return the parameters that a key is looked for with."""
+        return (
+            key.project_id,
+            key.namespace,
+            key.group,
+            key.kind,
+            key.name,
+            key.resource,
+            self._cluster,
+        )
 
 
 async def thaw(

@@ -76,19 +76,19 @@ class Crowd:
         self.resources = [self._make(number) for number in range(size)]
         self.ticks = Ticks(self.world)
         clock = self.world.store.clock
-        self.steadiness = CircuitBreaker(lambda: clock.now().timestamp())
+        self.breaker = CircuitBreaker(lambda: clock.now().timestamp())
         self.driver = Controller(
             view=ClusterView(
                 records=lambda: self.records,
                 projects=dict,
                 record_exists=self._exists,
                 list_anew=self._list_anew,
-                steadiness=self.steadiness,
+                breaker=self.breaker,
             ),
             repository=InMemoryBrokerRepository(self.world.store, cluster),
-            tick=cast("Any", self.ticks),
+            reconciler=cast("Any", self.ticks),
             teardown=self.world.teardown,
-            project_tick=cast("ProjectReconciler", None),
+            project_reconciler=cast("ProjectReconciler", None),
             cluster_id=cluster,
         )
 

@@ -8,7 +8,7 @@ from function.contract import names
 from function.contract.record import SubstrateReference, wire
 from function.contract.strategy import Phase
 from reconciler.domain.aggregate.resource import ProvisionedResource
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, World

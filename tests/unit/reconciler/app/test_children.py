@@ -14,7 +14,8 @@ from function.contract.strategy import Phase
 from reconciler.app.protection.children import SubstrateChildren
 from reconciler.domain.aggregate.children import CHILDREN_MAX, STUCK_S
 from reconciler.domain.teardown.release import XRFacts
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
+from tests.fakes.management_cluster import every_role
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GONE, World
 
@@ -300,7 +301,7 @@ async def test_what_another_substrate_of_its_name_composes_is_taken_in_at_once()
     world.cluster.objects[substrate] = replace(world.cluster.objects[substrate], uid="another")
     _child(world, DISK)
 
-    children = SubstrateChildren(world.cluster, world.store.clock)
+    children = SubstrateChildren(every_role(world.cluster), world.store.clock)
     found = await children.joined(world.resource, world.cluster.objects[substrate])
 
     assert [child.uid for child in found] == ["uid-vm", "uid-vm-disk"]
@@ -548,9 +549,9 @@ async def test_an_aggregate_whose_record_vanished_waits_for_its_children_too() -
     world.cluster.xr = GONE
 
     for _ in range(5):
-        await world.teardown.run_vanished(world.resource)
+        await world.teardown.run_missing(world.resource)
     assert _phase(world) is Phase.DEPROVISIONING
     del world.cluster.objects[_key(MACHINE)]
-    await world.teardown.run_vanished(world.resource)
+    await world.teardown.run_missing(world.resource)
 
     assert _phase(world) is Phase.DELETED

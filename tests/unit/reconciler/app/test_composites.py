@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from function.contract.record import SubstrateReference, wire
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import XR, EnrolledWorld, record
 from tests.unit.reconciler.app.world import GONE

@@ -12,7 +12,8 @@ from function.contract.conditions import ConditionType, find
 from function.contract.strategy import Phase
 from reconciler.app.protection.credential_hold import CredentialHold
 from reconciler.domain.protection import shared_hold
-from reconciler.ports.cluster.management_cluster import Needed
+from reconciler.ports.cluster.namespaces import Needed
+from tests.fakes.management_cluster import every_role
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import GONE, World
 
@@ -196,7 +197,7 @@ async def test_of_a_node_that_comes_while_another_goes_neither_loses_its_hold(
     world.delete(xr=GONE)
     await world.tick_until_quiet()
     ports: Any = world.tick_._ports
-    hold = CredentialHold(ports.repository, ports.holds, world.cluster, world.catalog)
+    hold = CredentialHold(ports.repository, ports.holds, every_role(world.cluster), world.catalog)
     let_go = world.cluster.hold_credentials
     came = _sibling(world)
 
@@ -223,7 +224,7 @@ async def test_two_credentials_of_one_secret_hold_it_together() -> None:
     ports: Any = world.tick_._ports
     accepted = samples.DECLARATION.model_copy(update={"cloud_credential": "demo-twin"})
     twin = samples.resource(accepted=accepted)
-    hold = CredentialHold(ports.repository, ports.holds, world.cluster, world.catalog)
+    hold = CredentialHold(ports.repository, ports.holds, every_role(world.cluster), world.catalog)
 
     world.store.resources = {twin.id: twin}
     await hold.settle(samples.NAMESPACE, "demo-main")

@@ -31,7 +31,7 @@ async def test_records_that_vanish_in_numbers_are_not_believed(watch: bool) -> N
     await crowd.work()
 
     assert crowd.asked() == 0
-    assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
+    assert crowd.breaker.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
 
 @BY
@@ -44,7 +44,7 @@ async def test_an_emptied_cluster_loses_no_node(watch: bool) -> None:
     await crowd.work()
 
     assert crowd.asked() == 0
-    assert crowd.steadiness.frozen
+    assert crowd.breaker.frozen
 
 
 @BY
@@ -87,7 +87,7 @@ async def test_a_cache_that_lost_what_is_there_is_found_out() -> None:
 
     assert crowd.asked() == 0
     assert crowd.lists == 1
-    assert crowd.steadiness.mode.causes == {BreakerCause.CACHE_STALE}
+    assert crowd.breaker.mode.causes == {BreakerCause.CACHE_STALE}
 
 
 async def test_a_cache_that_was_listed_anew_thaws() -> None:
@@ -100,8 +100,8 @@ async def test_a_cache_that_was_listed_anew_thaws() -> None:
         crowd.world.store.clock.advance(timedelta(minutes=2))
         await crowd.driver.watch()
 
-    assert not crowd.steadiness.frozen
-    assert len(crowd.steadiness.vanished) == 0
+    assert not crowd.breaker.frozen
+    assert len(crowd.breaker.missing) == 0
     assert crowd.asked() == 0
 
 
@@ -122,8 +122,8 @@ async def test_a_record_made_again_since_the_cache_was_read_freezes_nothing() ->
     await crowd.hear_of([lost])
 
     assert crowd.asked() == 0
-    assert not crowd.steadiness.frozen
-    assert len(crowd.steadiness.vanished) == 0
+    assert not crowd.breaker.frozen
+    assert len(crowd.breaker.missing) == 0
 
 
 OTHER = ids.management_cluster_id("elsewhere")
@@ -136,7 +136,7 @@ async def test_a_registration_with_another_cluster_is_left_to_its_driver() -> No
     await here.hear_of(there.resources)
 
     assert here.asked() == 0
-    assert len(here.steadiness.vanished) == 0
+    assert len(here.breaker.missing) == 0
     await there.hear_of(there.resources)
     assert set(there.ticks.done) == {there.resources[0].record.name}
 
@@ -184,7 +184,7 @@ async def test_a_deletion_that_was_asked_for_goes_on_while_frozen(watch: bool) -
     crowd.lose(crowd.resources[:21], watch=watch)
     await crowd.work()
 
-    assert crowd.steadiness.frozen
+    assert crowd.breaker.frozen
     assert crowd.asked() == 1
     assert rows[wanted.id].phase.value == "Deleted"
 
@@ -198,8 +198,8 @@ async def test_deletions_that_were_asked_for_in_numbers_freeze_nothing() -> None
     crowd.lose(crowd.resources[:10], watch=False)
     await crowd.driver.sweep_records()
 
-    assert not crowd.steadiness.frozen
-    assert len(crowd.steadiness.vanished) == 0
+    assert not crowd.breaker.frozen
+    assert len(crowd.breaker.missing) == 0
 
 
 async def test_those_that_vanish_one_after_the_other_are_counted_together() -> None:
@@ -212,7 +212,7 @@ async def test_those_that_vanish_one_after_the_other_are_counted_together() -> N
     await crowd.work()
 
     assert crowd.asked() == FEW
-    assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
+    assert crowd.breaker.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
 
 async def test_one_that_is_waited_for_while_its_xr_lives_is_counted_once() -> None:
@@ -223,7 +223,7 @@ async def test_one_that_is_waited_for_while_its_xr_lives_is_counted_once() -> No
     await crowd.work()
 
     assert crowd.asked() == 0
-    assert not crowd.steadiness.frozen
+    assert not crowd.breaker.frozen
 
 
 @pytest.mark.parametrize("asked", [True, False], ids=["going", "standing"])
@@ -249,11 +249,11 @@ async def test_it_thaws_once_the_records_are_back_for_a_minute() -> None:
 
     crowd.records.update(before)
     await crowd.driver.sweep_records()
-    before_calm = crowd.steadiness.frozen
+    before_calm = crowd.breaker.frozen
     crowd.world.store.clock.advance(timedelta(seconds=CALM_S))
     await crowd.driver.watch()
 
-    assert (before_calm, crowd.steadiness.frozen) == (True, False)
+    assert (before_calm, crowd.breaker.frozen) == (True, False)
     assert crowd.asked() == 0
 
 
@@ -275,7 +275,7 @@ async def test_a_cache_that_lost_many_is_listed_anew_and_thaws() -> None:
     crowd.live |= {crowd.where(resource) for resource in crowd.resources}
     crowd.lose(crowd.resources[:10], watch=True)
     await crowd.work()
-    assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
+    assert crowd.breaker.mode.causes == {BreakerCause.RECORDS_VANISHED}
 
     for _ in range(2):
         await crowd.driver.watch()
@@ -283,7 +283,7 @@ async def test_a_cache_that_lost_many_is_listed_anew_and_thaws() -> None:
         crowd.world.store.clock.advance(timedelta(minutes=2))
     await crowd.driver.watch()
 
-    assert not crowd.steadiness.frozen
+    assert not crowd.breaker.frozen
     assert crowd.asked() == 0
 
 
@@ -296,7 +296,7 @@ async def test_another_clusters_word_thaws_nothing() -> None:
     crowd.world.store.thaws.append((other, crowd.world.store.clock.now()))
     await crowd.driver.watch()
 
-    assert crowd.steadiness.frozen
+    assert crowd.breaker.frozen
 
 
 async def test_a_store_that_does_not_answer_freezes_and_one_that_is_slow_does_not(
@@ -306,7 +306,7 @@ async def test_a_store_that_does_not_answer_freezes_and_one_that_is_slow_does_no
     judged: list[bool] = []
 
     async def slow(*_: object, **__: object) -> bool:
-        judged.append(crowd.steadiness.judge())
+        judged.append(crowd.breaker.judge())
         return False
 
     async def away(*_: object, **__: object) -> bool:
@@ -319,7 +319,7 @@ async def test_a_store_that_does_not_answer_freezes_and_one_that_is_slow_does_no
     monkeypatch.setattr(InMemoryBrokerRepository, "thawed", away)
     with pytest.raises(ConnectionRefusedError):
         await crowd.driver.watch()
-    assert crowd.steadiness.mode.causes == {BreakerCause.STORE_UNREACHABLE}
+    assert crowd.breaker.mode.causes == {BreakerCause.STORE_UNREACHABLE}
 
 
 async def test_substrates_lost_in_numbers_freeze() -> None:
@@ -334,7 +334,7 @@ async def test_substrates_lost_in_numbers_freeze() -> None:
         crowd.driver.changed("provisioningrecords", crowd.where(resource))
     await crowd.driver.watch()
 
-    assert crowd.steadiness.mode.causes == {BreakerCause.SUBSTRATES_LOST}
+    assert crowd.breaker.mode.causes == {BreakerCause.SUBSTRATES_LOST}
 
 
 async def test_substrates_that_were_lost_before_this_process_came_freeze_nothing() -> None:
@@ -347,7 +347,7 @@ async def test_substrates_that_were_lost_before_this_process_came_freeze_nothing
         crowd.driver.changed("provisioningrecords", crowd.where(resource))
     await crowd.driver.watch()
 
-    assert not crowd.steadiness.frozen
+    assert not crowd.breaker.frozen
 
 
 async def _sweep(crowd: Crowd) -> list[str]:

@@ -15,7 +15,7 @@ from reconciler.domain.aggregate.errors import (
     TokenRevocationFailedError,
 )
 from reconciler.domain.teardown.release import XRFacts
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.registration import StoreUnavailableError
 from reconciler.ports.store.aggregates import MeshRefusedError
 from tests.unit.reconciler.app.world import ALIVE, GONE, LEFT, PAUSED, Fuse, World
@@ -197,7 +197,7 @@ async def test_it_holds_when_the_record_goes(monkeypatch: pytest.MonkeyPatch) ->
     await world.tick()
 
     for _ in range(5):
-        await world.teardown.run_vanished(world.resource)
+        await world.teardown.run_missing(world.resource)
 
     assert world.resource.phase is Phase.DELETED
     assert len(world.store.audit) == 1

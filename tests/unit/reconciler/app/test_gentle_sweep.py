@@ -54,8 +54,8 @@ def test_records_that_went_and_came_while_it_paused_freeze_nothing() -> None:
         await sweeping
         await crowd.driver.watch()
 
-        assert not crowd.steadiness.frozen
-        assert len(crowd.steadiness.vanished) == 0
+        assert not crowd.breaker.frozen
+        assert len(crowd.breaker.missing) == 0
 
     run(flicker())
 
@@ -71,8 +71,8 @@ def test_what_vanishes_while_it_pauses_stays_evidence() -> None:
         await sweeping
         await crowd.driver.watch()
 
-        assert len(crowd.steadiness.vanished) == PORTION
-        assert crowd.steadiness.frozen
+        assert len(crowd.breaker.missing) == PORTION
+        assert crowd.breaker.frozen
         assert crowd.asked() == 0
 
     run(vanish())

@@ -35,31 +35,31 @@ async def _ready() -> World:
     return world
 
 
-def _started(world: World, *, vanished: bool = True) -> Controller:
+def _started(world: World, *, missing: bool = True) -> Controller:
     """Drive the world by a fresh process."""
     raw = world.raw["metadata"]
-    records = {} if vanished else {(raw["namespace"], raw["name"]): world.raw}
-    steadiness = CircuitBreaker(lambda: world.store.clock.now().timestamp())
+    records = {} if missing else {(raw["namespace"], raw["name"]): world.raw}
+    breaker = CircuitBreaker(lambda: world.store.clock.now().timestamp())
     return Controller(
-        view=ClusterView(records=lambda: records, projects=dict, steadiness=steadiness),
+        view=ClusterView(records=lambda: records, projects=dict, breaker=breaker),
         repository=InMemoryBrokerRepository(world.store, samples.CLUSTER),
-        tick=world.tick_,
+        reconciler=world.tick_,
         teardown=world.teardown,
-        project_tick=cast("ProjectReconciler", None),
+        project_reconciler=cast("ProjectReconciler", None),
         cluster_id=samples.CLUSTER,
     )
 
 
-async def _sweep(world: World, *, vanished: bool = True) -> None:
+async def _sweep(world: World, *, missing: bool = True) -> None:
     """Sweep as a fresh process does at its start; a crash ends the process."""
-    driver = _started(world, vanished=vanished)
+    driver = _started(world, missing=missing)
     for _ in range(10):
         await driver.sweep_records()
         await driver.queue.settle()
         world.store.clock.advance(timedelta(minutes=1))
 
 
-def _leftovers(world: World) -> tuple[Any, ...]:
+def _pool_shrink(world: World) -> tuple[Any, ...]:
     cluster = world.cluster
     return cluster.held, cluster.provider_configs, world.store.holds
 
@@ -76,7 +76,7 @@ async def test_a_crash_after_any_effect_leaves_nothing_held(spec: Any, after: in
     await _sweep(world)
 
     assert world.resource.phase is Phase.DELETED
-    assert _leftovers(world) == (set(), {}, {})
+    assert _pool_shrink(world) == (set(), {}, {})
 
 
 @pytest.mark.parametrize("after", range(1, EFFECTS_MAX + 1))
@@ -89,13 +89,13 @@ async def test_so_it_does_where_the_record_is_gone(after: int) -> None:
         if world.resource.phase is Phase.DELETED:
             break
         try:
-            await world.teardown.run_vanished(world.resource)
+            await world.teardown.run_missing(world.resource)
         except CrashError:
             continue
     await _sweep(world)
 
     assert world.resource.phase is Phase.DELETED
-    assert _leftovers(world) == (set(), {}, {})
+    assert _pool_shrink(world) == (set(), {}, {})
 
 
 async def _killed_at_deleted() -> World:
@@ -106,7 +106,7 @@ async def _killed_at_deleted() -> World:
         world.fuse.burnt, world.fuse.after = 0, after
         with contextlib.suppress(CrashError):
             while world.resource.phase is not Phase.DELETED:
-                await world.teardown.run_vanished(world.resource)
+                await world.teardown.run_missing(world.resource)
         if world.resource.phase is Phase.DELETED:
             return world
     pytest.fail("it is never Deleted")
@@ -142,7 +142,7 @@ async def test_what_a_moved_credential_leaves_behind_stays_held_for_its_nodes() 
     world = await _ready()
     world.catalog.credentials[samples.CREDENTIAL_NAME] = MOVED
 
-    await _sweep(world, vanished=False)
+    await _sweep(world, missing=False)
 
     held = {name for kind, _, name in world.cluster.held if kind == "Secret"}
     assert held == {OLD, NEW}
@@ -154,7 +154,7 @@ async def test_a_hold_that_somebody_lost_comes_back_without_the_catalogue(spec: 
     world.catalog.credentials[samples.CREDENTIAL_NAME] = spec
     world.cluster.held.clear()
 
-    await _sweep(world, vanished=False)
+    await _sweep(world, missing=False)
 
     assert ("Secret", samples.NAMESPACE, OLD) in world.cluster.held
 
@@ -180,7 +180,7 @@ async def test_a_node_in_use_keeps_what_it_needs() -> None:
     world.cluster.xr = ALIVE
     before = (set(world.cluster.held), dict(world.cluster.provider_configs))
 
-    await _sweep(world, vanished=False)
+    await _sweep(world, missing=False)
 
     assert (world.cluster.held, world.cluster.provider_configs) == before
 

@@ -12,7 +12,7 @@ from function.contract.conditions import ConditionType, find
 from function.contract.record import XRReference
 from function.contract.strategy import Phase
 from reconciler.app.converge.pool_shrink import LOOK_S, SETTLED_S
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import XR, EnrolledWorld, record
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, PAUSED, World

@@ -25,9 +25,9 @@ def _driver(
     return Controller(
         view=ClusterView(records=lambda: nothing, projects=lambda: nothing),
         repository=InMemoryBrokerRepository(world.store, cluster_id),
-        tick=world.tick_,
+        reconciler=world.tick_,
         teardown=world.teardown,
-        project_tick=cast("ProjectReconciler", None),
+        project_reconciler=cast("ProjectReconciler", None),
         cluster_id=cluster_id,
     )
 

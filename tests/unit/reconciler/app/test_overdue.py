@@ -13,7 +13,7 @@ from function.contract.strategy import MeshRole, Phase
 from reconciler.domain.aggregate.children import DEPTH_MAX
 from reconciler.domain.record import unready
 from reconciler.domain.record.unready import LOOKS_MAX
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from tests.fakes.memory import FrozenClock
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import World

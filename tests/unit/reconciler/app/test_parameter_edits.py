@@ -9,7 +9,7 @@ import pytest
 from function.contract.catalog.published import BlueprintVersionSpec
 from function.contract.conditions import ConditionType, find
 from reconciler.domain.aggregate.protected_object import ProtectedObject
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import World
 

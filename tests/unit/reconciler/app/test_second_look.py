@@ -44,7 +44,7 @@ def test_the_first_of_many_are_not_believed_at_their_second_look() -> None:
         crowd.lose(crowd.resources[:10], watch=True)
 
         await asyncio.sleep(1)
-        assert crowd.steadiness.mode.causes == {BreakerCause.RECORDS_VANISHED}
+        assert crowd.breaker.mode.causes == {BreakerCause.RECORDS_VANISHED}
         await asyncio.sleep(10 * SECOND_LOOK_S)
 
         assert crowd.asked() == 0
@@ -71,10 +71,10 @@ def test_a_cache_that_a_live_look_contradicted_is_looked_at_again_although_nothi
         crowd.lose(crowd.resources[:1], watch=True)
 
         await asyncio.sleep(2 * SECOND_LOOK_S - 1)
-        assert not crowd.steadiness.frozen
+        assert not crowd.breaker.frozen
         await asyncio.sleep(2)
 
-        assert crowd.steadiness.mode.causes == {BreakerCause.CACHE_STALE}
+        assert crowd.breaker.mode.causes == {BreakerCause.CACHE_STALE}
         assert crowd.lists == 1
         assert crowd.asked() == 0
 

@@ -61,7 +61,7 @@ def test_what_the_driver_of_one_term_missed_is_looked_at_anew_in_the_next(
 ) -> None:
     with seen.leading():
         for each in RESOURCES:
-            seen.vanished.missed(each)
+            seen.missing.missed(each)
         seen.stored(well=False)
         seen.accept(wanted=True)
         assert seen.judge()
@@ -70,7 +70,7 @@ def test_what_the_driver_of_one_term_missed_is_looked_at_anew_in_the_next(
     clock.now += CALM_S
     with seen.leading():
         assert not seen.frozen
-        assert len(seen.vanished) == 0
+        assert len(seen.missing) == 0
         seen.doubted(BreakerCause.WENT_BACK)
         assert seen.frozen
 
@@ -91,10 +91,10 @@ def test_what_was_given_up_counts_for_as_long_as_what_happened_once(
 
 def test_one_that_was_given_up_is_not_missing_too(seen: CircuitBreaker) -> None:
     for each in RESOURCES[:FEW]:
-        seen.vanished.missed(each)
+        seen.missing.missed(each)
         seen.gave_up(each)
 
-    assert len(seen.vanished) == 0
+    assert len(seen.missing) == 0
     assert not seen.judge()
 
 

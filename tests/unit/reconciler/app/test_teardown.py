@@ -14,7 +14,7 @@ from function.contract.strategy import Phase
 from reconciler.app.status import waiting_messages
 from reconciler.domain.aggregate.errors import NodeDeregistrationFailedError
 from reconciler.domain.teardown.release import XRFacts
-from reconciler.ports.cluster.management_cluster import KindNotServedError, NotAllowedError
+from reconciler.ports.cluster.substrates import KindNotServedError, NotAllowedError
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.world import ALIVE, GOING, GONE, LEFT, PAUSED, Fuse, World
 
@@ -187,7 +187,7 @@ async def test_a_vanished_record_is_waited_for_while_its_xr_lives() -> None:
     world = await _ready()
     world.cluster.xr = ALIVE
 
-    again = await world.teardown.run_vanished(world.resource)
+    again = await world.teardown.run_missing(world.resource)
 
     assert again is not None
     assert world.resource.deletion_requested_at is None
@@ -198,7 +198,7 @@ async def test_a_vanished_record_without_an_xr_is_drained() -> None:
     world.cluster.xr = GONE
 
     for _ in range(5):
-        await world.teardown.run_vanished(world.resource)
+        await world.teardown.run_missing(world.resource)
 
     assert world.resource.phase is Phase.DELETED
     assert world.cluster.objects == {}
@@ -388,11 +388,11 @@ async def test_a_vanished_record_whose_kind_is_not_served_holds_no_node(
 ) -> None:
     world = await _ready()
     world.cluster.xr = GONE
-    await world.teardown.run_vanished(world.resource)
+    await world.teardown.run_missing(world.resource)
     _blind(world, monkeypatch, "get_object", UNSERVED)
 
     with pytest.raises(KindNotServedError):
-        await world.teardown.run_vanished(world.resource)
+        await world.teardown.run_missing(world.resource)
 
     assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
     assert world.resource.phase is Phase.DEPROVISIONING
@@ -415,7 +415,7 @@ async def test_a_vanished_record_whose_xr_terminates_is_drained() -> None:
     world = await _ready()
     world.cluster.xr = GOING
 
-    await world.teardown.run_vanished(world.resource)
+    await world.teardown.run_missing(world.resource)
 
     assert world.resource.deletion_requested_at is not None
     assert [node.deregistered_at is not None for node in world.store.nodes.values()] == [True]
@@ -427,9 +427,9 @@ async def test_absence_of_a_vanished_ones_substrate_is_believed_once_no_run_may_
     world.cluster.xr = GOING
 
     for _ in range(3):
-        await world.teardown.run_vanished(world.resource)
+        await world.teardown.run_missing(world.resource)
     waiting = world.resource.phase
     world.cluster.xr = GONE
-    await world.teardown.run_vanished(world.resource)
+    await world.teardown.run_missing(world.resource)
 
     assert (waiting, world.resource.phase) == (Phase.DEPROVISIONING, Phase.DELETED)

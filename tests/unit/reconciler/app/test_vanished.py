@@ -15,32 +15,32 @@ class _Time:
 
 def test_one_that_a_sweep_found_again_is_waited_for_anew() -> None:
     time = _Time()
-    vanished = MissingRecords(time)
-    assert vanished.missed(samples.ID) == SECOND_LOOK_S
+    missing = MissingRecords(time)
+    assert missing.missed(samples.ID) == SECOND_LOOK_S
     time.now = SECOND_LOOK_S
 
-    vanished.only(set())
+    missing.only(set())
 
-    assert len(vanished) == 0
-    assert vanished.missed(samples.ID) == SECOND_LOOK_S
+    assert len(missing) == 0
+    assert missing.missed(samples.ID) == SECOND_LOOK_S
 
 
 def test_one_that_is_missing_still_keeps_its_time() -> None:
     time = _Time()
-    vanished = MissingRecords(time)
-    vanished.missed(samples.ID)
+    missing = MissingRecords(time)
+    missing.missed(samples.ID)
     time.now = SECOND_LOOK_S
 
-    vanished.only({samples.ID})
+    missing.only({samples.ID})
 
-    assert vanished.missed(samples.ID) == 0.0
+    assert missing.missed(samples.ID) == 0.0
 
 
 def test_a_contradiction_is_forgotten_with_what_was_found_again() -> None:
-    vanished = MissingRecords(_Time())
-    assert not vanished.contradicted(samples.ID)
+    missing = MissingRecords(_Time())
+    assert not missing.contradicted(samples.ID)
 
-    vanished.only(set())
+    missing.only(set())
 
-    assert not vanished.contradicted(samples.ID)
-    assert vanished.contradicted(samples.ID)
+    assert not missing.contradicted(samples.ID)
+    assert missing.contradicted(samples.ID)

@@ -26,7 +26,7 @@ from tests.fakes.broker_repository import InMemoryBrokerRepository
 from tests.fakes.catalog import InMemoryCatalog
 from tests.fakes.hold_ledger import InMemoryHoldLedger
 from tests.fakes.identity import InMemoryNodeDeregistrar, InMemoryTokenIssuer
-from tests.fakes.management_cluster import InMemoryManagementCluster
+from tests.fakes.management_cluster import InMemoryManagementCluster, every_role
 from tests.fakes.memory import FrozenClock, MemoryStore, NodeRow
 from tests.unit.reconciler import samples
 
@@ -135,7 +135,7 @@ class World:
         shared: dict[str, Any] = {
             "repository": Mortal(repository, self.fuse),
             "catalog": self.catalog,
-            "cluster": Mortal(self.cluster, self.fuse),
+            "cluster": every_role(Mortal(self.cluster, self.fuse)),
             "clock": self.clock or self.store.clock,
         }
         mesh: dict[str, Any] = {
@@ -144,14 +144,14 @@ class World:
             "holds": Mortal(InMemoryHoldLedger(self.store, self.cluster_id), self.fuse),
         }
         service = Service(ServicePorts(**shared, ids=UUIDv7Source()), cluster_id=self.cluster_id)
-        knobs = ReconcilerOptions(
+        options = ReconcilerOptions(
             enrolment=Enrolment(base_url=self.base_url), token_ttl=timedelta(hours=1)
         )
         self.teardown = Teardown(TeardownPorts(**shared, **mesh), service)
         ports = ReconcilerPorts(
             **shared, **mesh, reachable=lambda: self.reachable, steady=lambda: self.steady
         )
-        self.tick_ = self.makes(ports, service, self.teardown, knobs=knobs)
+        self.tick_ = self.makes(ports, service, self.teardown, options=options)
 
     @property
     def status(self) -> dict[str, Any]:

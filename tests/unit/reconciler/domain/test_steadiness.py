@@ -20,7 +20,7 @@ from reconciler.domain.guard.circuit_breaker import (
 )
 
 SUSPECT = {
-    BreakerCause.RECORDS_VANISHED: BreakerFacts(aggregates=10, vanished=4),
+    BreakerCause.RECORDS_VANISHED: BreakerFacts(aggregates=10, missing=4),
     BreakerCause.SUBSTRATES_LOST: BreakerFacts(aggregates=10, lost=4),
     BreakerCause.LIST_SHRANK: BreakerFacts(doubts=frozenset({BreakerCause.LIST_SHRANK})),
     BreakerCause.WENT_BACK: BreakerFacts(doubts=frozenset({BreakerCause.WENT_BACK})),
@@ -31,8 +31,8 @@ SUSPECT = {
 
 NORMAL = [
     BreakerFacts(),
-    BreakerFacts(aggregates=10, vanished=3, lost=3),
-    BreakerFacts(aggregates=10_000, vanished=200, lost=200),
+    BreakerFacts(aggregates=10, missing=3, lost=3),
+    BreakerFacts(aggregates=10_000, missing=200, lost=200),
     BreakerFacts(answers=19, failures=19),
     BreakerFacts(answers=100, failures=50),
     BreakerFacts(silent_s=SILENCE_S),

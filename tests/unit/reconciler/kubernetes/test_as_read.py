@@ -16,7 +16,7 @@ from reconciler.adapters.kubernetes.transport.client import KubernetesClient, Ku
 from reconciler.domain.aggregate.errors import StaleAggregateError
 from reconciler.domain.protection import external_secret
 from reconciler.domain.protection.provider_config import ANNOTATION_CREDENTIAL
-from reconciler.ports.cluster.management_cluster import LiveObject
+from reconciler.ports.cluster.substrates import LiveObject
 
 UID = "0197b1a2-0000-7000-8000-0000000000aa"
 HANDLE = "pr-0197b1a2-0000-7000-8000-000000000001"
@@ -88,8 +88,8 @@ def _manifest(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "keep",
     [
-        lambda it: it.ensure_provider_config(_manifest("ProviderConfig")),
-        lambda it: it.render_external_secret(_manifest("ExternalSecret")),
+        lambda it: it.provider_configs.ensure_provider_config(_manifest("ProviderConfig")),
+        lambda it: it.credentials.render_external_secret(_manifest("ExternalSecret")),
     ],
     ids=["provider config", "external secret"],
 )
@@ -114,13 +114,15 @@ async def test_a_composite_that_was_written_since_it_was_looked_at_is_not_marked
     await client.get("it")
 
     with pytest.raises(StaleAggregateError):
-        await _gateway(client).hold_below(NETWORK, NAMESPACE, live=seen, handle=HANDLE)
+        await _gateway(client).substrates.hold_below(NETWORK, NAMESPACE, live=seen, handle=HANDLE)
 
 
 async def test_a_composite_is_marked_as_it_was_looked_at() -> None:
     client = Contended()
 
-    await _gateway(client).hold_below(NETWORK, NAMESPACE, live=_seen(client), handle=HANDLE)
+    await _gateway(client).substrates.hold_below(
+        NETWORK, NAMESPACE, live=_seen(client), handle=HANDLE
+    )
 
     labels = composites.mark(HANDLE, NAMESPACE)
     assert client.patches == [{"uid": UID, "resourceVersion": "1", "labels": labels}]

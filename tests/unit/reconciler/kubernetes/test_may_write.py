@@ -54,23 +54,27 @@ async def _needed() -> bool:
 
 
 CALLS: dict[str, Callable[[KubernetesGateway], Awaitable[object]]] = {
-    "hold namespace": lambda it: it.hold_namespace(NAMESPACE, records=2),
-    "let namespace go": lambda it: it.hold_namespace(NAMESPACE, records=0, needed=_needed),
-    "create token": lambda it: it.create_token_secret(RECORD, name="web-g1", token=token()),
-    "delete token": lambda it: it.delete_token_secret(NAMESPACE, "web-g1", owner=UID),
-    "delete provider config": lambda it: it.delete_provider_config(
+    "hold namespace": lambda it: it.namespaces.hold_namespace(NAMESPACE, records=2),
+    "let namespace go": lambda it: it.namespaces.hold_namespace(
+        NAMESPACE, records=0, needed=_needed
+    ),
+    "create token": lambda it: it.token_secrets.create_token_secret(
+        RECORD, name="web-g1", token=token()
+    ),
+    "delete token": lambda it: it.token_secrets.delete_token_secret(NAMESPACE, "web-g1", owner=UID),
+    "delete provider config": lambda it: it.provider_configs.delete_provider_config(
         api_version="example.org/v1", namespace=NAMESPACE, name="demo", needed=_needed
     ),
-    "let credentials go": lambda it: it.hold_credentials(
+    "let credentials go": lambda it: it.credentials.hold_credentials(
         NAMESPACE, "secret", held=False, needed=_needed
     ),
-    "release": lambda it: it.release(REFERENCE, NAMESPACE, uid=UID),
-    "let go": lambda it: it.let_go(REFERENCE, NAMESPACE, uid=UID),
-    "delete": lambda it: it.delete_object(REFERENCE, NAMESPACE, uid=UID),
-    "write status": lambda it: it.write_status(RECORD, {"phase": "Ready"}),
-    "delete record": lambda it: it.delete_loose_record(RECORD),
-    "remove finalizer": lambda it: it.remove_finalizer(RECORD),
-    "record event": lambda it: it.record_event(RECORD, reason="Ready", message="It is."),
+    "release": lambda it: it.substrates.release(REFERENCE, NAMESPACE, uid=UID),
+    "let go": lambda it: it.substrates.let_go(REFERENCE, NAMESPACE, uid=UID),
+    "delete": lambda it: it.substrates.delete_object(REFERENCE, NAMESPACE, uid=UID),
+    "write status": lambda it: it.records.write_status(RECORD, {"phase": "Ready"}),
+    "delete record": lambda it: it.records.delete_loose_record(RECORD),
+    "remove finalizer": lambda it: it.records.remove_finalizer(RECORD),
+    "record event": lambda it: it.records.record_event(RECORD, reason="Ready", message="It is."),
 }
 
 

@@ -10,7 +10,9 @@ from uuid import UUID
 import pytest
 
 from function.contract.secrets import TokenPlaintext
-from reconciler.adapters.kubernetes.objects.token_secrets import TokenSecrets
+from reconciler.adapters.kubernetes.namespaces import project_rights
+from reconciler.adapters.kubernetes.namespaces.project_rights import ProjectRights
+from reconciler.adapters.kubernetes.namespaces.token_secrets import TokenSecrets
 from reconciler.adapters.kubernetes.objects.writes import Effects
 from reconciler.adapters.kubernetes.transport.client import KubernetesClient
 from reconciler.adapters.kubernetes.transport.responses import KubernetesError
@@ -35,6 +37,14 @@ class Gossip:
         raise KubernetesError(attempted=attempted, status=403, reason="Forbidden", detail=detail)
 
 
+class Bound:
+    """Has our RoleBinding in every namespace, so that a refusal is no lack of rights."""
+
+    async def get(self, path: str, **_: Any) -> dict[str, Any]:
+        assert "/rolebindings/" in path
+        return project_rights.manifest(held=False)
+
+
 async def _refusal(words: str) -> str:
     token = IssuedToken(
         id=ids.BootstrapTokenID(UUID(int=1)),
@@ -42,9 +52,10 @@ async def _refusal(words: str) -> str:
         plaintext=TokenPlaintext(TEXT),
         expires_at=datetime(2026, 11, 22, tzinfo=UTC),
     )
-    secrets = TokenSecrets(cast(KubernetesClient, None), cast(Effects, Gossip(words)))
+    client, effects = cast(KubernetesClient, Bound()), cast(Effects, Gossip(words))
+    secrets = TokenSecrets(client, effects, ProjectRights(client, effects))
     with pytest.raises(KubernetesError) as refused:
-        await secrets.create(RECORD, "/records/web", name="web-g1", token=token)
+        await secrets.create_token_secret(RECORD, name="web-g1", token=token)
     assert refused.value.status == 403
     return describe(refused.value)
 

@@ -9,7 +9,7 @@ import pytest
 from reconciler.adapters.kubernetes.objects.writes import Effects
 from reconciler.adapters.kubernetes.transport.client import KubernetesClient, Object
 from reconciler.adapters.kubernetes.transport.served_versions import serving_version
-from reconciler.ports.cluster.management_cluster import KindNotServedError
+from reconciler.ports.cluster.substrates import KindNotServedError
 
 LISTINGS: dict[str, Object] = {
     "/apis/cloud.test": {
