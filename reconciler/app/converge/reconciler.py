@@ -8,7 +8,6 @@ the reconcile loop does with the result"; design §2, §5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -25,7 +24,7 @@ from reconciler.app.converge.pool_shrink import PoolShrink
 from reconciler.app.converge.record_status import RecordFacts, StatusInput
 from reconciler.app.protection.children import SubstrateChildren
 from reconciler.app.protection.provider_config_hold import ProviderConfigHold
-from reconciler.app.registration.bootstrap import BootstrapPorts, BootstrapTokens
+from reconciler.app.registration.bootstrap import BootstrapTokens
 from reconciler.app.replacement.observation import ReplacementPorts
 from reconciler.app.replacement.replacement import Replacement
 from reconciler.app.status import publishing, waiting_messages
@@ -37,14 +36,9 @@ from reconciler.domain.events import audit, lifecycle
 from reconciler.domain.record import record_view
 from reconciler.domain.record.conditions import StatusFacts
 from reconciler.domain.record.record_view import RecordView
-from reconciler.ports.clock import Clock
 from reconciler.ports.cluster.catalog import Catalog
-from reconciler.ports.cluster.management_cluster import ManagementCluster
 from reconciler.ports.store.aggregates import (
-    BrokerRepository,
     HoldLedger,
-    NodeDeregistrar,
-    TokenIssuer,
 )
 
 OUTLIVED_S: Final = 5.0
@@ -53,23 +47,11 @@ OUTLIVED_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcilerPorts:
-    """The collaborators of a tick.
+class ReconcilerPorts(ReplacementPorts):
+    """The collaborators of converging: those of replacing machines, catalogue and holds."""
 
-    Attributes:
-        reachable: For how long nodes could get through to us without a break.
-        steady: Whether what is seen of the management cluster is believed.
-    """
-
-    repository: BrokerRepository
     catalog: Catalog
-    cluster: ManagementCluster
-    tokens: TokenIssuer
-    nodes: NodeDeregistrar
     holds: HoldLedger
-    clock: Clock
-    reachable: Callable[[], timedelta]
-    steady: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +96,7 @@ class Reconciler:
         self._siblings = teardown.siblings
         self._pool_shrink = PoolShrink(ports.cluster, ports.clock)
         self.credentials = teardown.credentials
-        self._bootstrap = BootstrapTokens(
-            BootstrapPorts(
-                repository=ports.repository,
-                cluster=ports.cluster,
-                tokens=ports.tokens,
-                clock=ports.clock,
-                steady=ports.steady,
-            ),
-            ttl=options.token_ttl,
-        )
+        self._bootstrap = BootstrapTokens(ports, ttl=options.token_ttl)
         self.configs = ProviderConfigHold(ports.holds, ports.cluster, ports.catalog)
         self._children = SubstrateChildren(ports.cluster, ports.clock)
         self._overdue = Overdue(
@@ -135,15 +108,7 @@ class Reconciler:
         self._enrolment = options.enrolment
         self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, options.enrolment)
         self._replacement = Replacement(
-            ReplacementPorts(
-                repository=ports.repository,
-                cluster=ports.cluster,
-                tokens=ports.tokens,
-                nodes=ports.nodes,
-                clock=ports.clock,
-                reachable=ports.reachable,
-                steady=ports.steady,
-            ),
+            ports,
             self._bootstrap,
             self._publisher,
             timeout=options.registration_timeout,
@@ -213,7 +178,7 @@ class Reconciler:
         if overdue.begins(resource, waiting=why):
             resource = await self._ports.repository.update(resource.due(resource.updated_at))
         status_input = StatusInput(refusal=refusal, waiting=why, made=made)
-        facts = await self._facts.gather(resource, view, status_input)
+        facts = await self._gather(resource, view, status_input)
         facts = replace(facts, uninjected=observed.uninjected, enrolment=options)
         facts = postponed(facts, view, lost, closed if retried else None)
         late = await self._overdue.judge(resource, view, facts)
@@ -227,6 +192,16 @@ class Reconciler:
             requeue.again_s(facts), again, unwritten, left, made.again, late.again
         )
 
+    async def _gather(
+        self, resource: ProvisionedResource, view: RecordView, status_input: StatusInput
+    ) -> StatusFacts:
+        """Gather the status's facts; token Secrets go once the status names one in vain."""
+        facts = await self._facts.gather(resource, view, status_input)
+        named = (view.status.get("bootstrap") or {}).get("secretRef") is not None
+        if named and facts.secret_name is None and resource.bootstrap_token_id is not None:
+            await self._bootstrap.drop_secrets(resource, view)
+        return facts
+
     async def _start_over(self, resource: ProvisionedResource) -> float:
         """Take a node out whose substrate was lost; what is or comes in its place goes, too."""
         # Before the node goes: without it nothing would tell that no machine there is its own.
@@ -238,7 +213,7 @@ class Reconciler:
     async def _stand_back(self, view: RecordView, status_input: StatusInput) -> float | None:
         """Say that a machine is being made anew; what stands beside it is looked after."""
         made = status_input.made
-        facts = await self._facts.gather(made.resource, view, status_input)
+        facts = await self._gather(made.resource, view, status_input)
         await self._publisher.publish(view, facts)
         _, again = await self._siblings.follow(made.resource, view)
         return waiting_messages.soonest(made.again, again)

@@ -58,12 +58,7 @@ class RecordFacts:
     async def gather(
         self, resource: ProvisionedResource, view: RecordView, status_input: StatusInput
     ) -> StatusFacts:
-        """Return the facts of an aggregate as it is now.
-
-        Once no Secret may be used any more, all are deleted.
-
-        Idempotency: they are deleted once, while the status names one.
-        """
+        """Return the facts of an aggregate as it is now."""
         token = resource.bootstrap_token_id
         life = await self._bootstrap.look(resource)
         node = None if token is None else await self._nodes.find_node(token)
@@ -75,29 +70,12 @@ class RecordFacts:
             stall=_stall(resource, view, life, status_input, registered=registered),
             orphaned=view.controller_uid is None,
             bootstrap=BootstrapState.NONE if token is None else life.state,
-            secret_name=await self._secret(resource, view, life, registered=registered),
+            secret_name=_secret(resource, view, life, registered=registered),
             node=None if node is None else publishing.node(node),
             substrate_absent=status_input.made.absent,
             provider_config=self._provider_config_name(resource, view),
             enrolment=publishing.enrolment(resource, view, self._enrolment),
         )
-
-    async def _secret(
-        self,
-        resource: ProvisionedResource,
-        view: RecordView,
-        life: TokenLife,
-        *,
-        registered: bool,
-    ) -> str | None:
-        """Return the Secret to deliver from; once none may be used, all are deleted, once."""
-        if resource.bootstrap_token_id is None:
-            return None
-        if not life.drops_secrets and not registered:
-            return names.token_secret_name(view.name, resource.generation)
-        if (view.status.get("bootstrap") or {}).get("secretRef") is not None:
-            await self._bootstrap.drop_secrets(resource, view, life)
-        return None
 
     def _provider_config_name(self, resource: ProvisionedResource, view: RecordView) -> str | None:
         resolved = publishing.resolve(resource, self._catalog)
@@ -106,6 +84,15 @@ class RecordFacts:
         blueprint, _, cloud = resolved
         own = resource.accepted.cloud_credential or ""
         return provider_config.name(blueprint, cloud, own)
+
+
+def _secret(
+    resource: ProvisionedResource, view: RecordView, life: TokenLife, *, registered: bool
+) -> str | None:
+    """Return the Secret to deliver from; None when no token may be used."""
+    if resource.bootstrap_token_id is None or life.drops_secrets or registered:
+        return None
+    return names.token_secret_name(view.name, resource.generation)
 
 
 def _stall(

@@ -161,13 +161,12 @@ class BootstrapTokens:
         if token is not None and await self._renews(resource):
             await self._ports.tokens.extend(token, ttl=self._ttl, unless_left=self._ttl / 2)
 
-    async def drop_secrets(
-        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
-    ) -> None:
+    async def drop_secrets(self, resource: ProvisionedResource, view: RecordView) -> None:
         """Delete the Secrets of all generations: nobody may register with any of them.
 
         Idempotency: one that is gone is success.
         """
+        life = await self.look(resource)
         numbers = {resource.generation, *(one.number for one in life.generations)}
         for number in sorted(numbers - {0}):
             name = names.token_secret_name(view.name, number)

@@ -13,7 +13,7 @@ from typing import Final
 from function.contract.record import SubstrateReference
 from function.contract.strategy import BootstrapState, SubstrateState
 from reconciler.app.guard import any_version
-from reconciler.app.registration.bootstrap import BootstrapTokens
+from reconciler.app.registration.bootstrap import BootstrapPorts, BootstrapTokens
 from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.identity.token_life import TokenLife
 from reconciler.domain.protection import protection
@@ -24,14 +24,10 @@ from reconciler.domain.replacement.replacement import (
     ReplacementFacts,
     ReplacementStep,
 )
-from reconciler.ports.clock import Clock
-from reconciler.ports.cluster.management_cluster import ManagementCluster
 from reconciler.ports.cluster.substrates import LiveObject
 from reconciler.ports.store.aggregates import (
-    BrokerRepository,
     NodeDeregistrar,
     RegisteredNode,
-    TokenIssuer,
 )
 
 _LIVE: Final = frozenset({BootstrapState.ISSUED, BootstrapState.EXPIRED})
@@ -39,21 +35,15 @@ _LIVE: Final = frozenset({BootstrapState.ISSUED, BootstrapState.EXPIRED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacementPorts:
-    """The collaborators of recreating.
+class ReplacementPorts(BootstrapPorts):
+    """The collaborators of replacing machines: those of bootstrapping, and the mesh.
 
     Attributes:
         reachable: For how long nodes could get through to us without a break.
-        steady: Whether what is seen of the management cluster is believed.
     """
 
-    repository: BrokerRepository
-    cluster: ManagementCluster
-    tokens: TokenIssuer
     nodes: NodeDeregistrar
-    clock: Clock
     reachable: Callable[[], timedelta]
-    steady: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
