@@ -14,7 +14,7 @@ from reconciler.settings.store import StoreSettings
 
 
 @click.command()
-@click.option("--to", "revision", metavar="REV", help="Stop at this revision, such as 0036.")
+@click.option("--to", "revision", metavar="REV", help="Stop at this revision, such as 0028.")
 @click.option(
     "--down", is_flag=True, help="Go back to the revision of --to; what is newer is lost."
 )

@@ -171,7 +171,7 @@ class Reconciler:
         if entering:
             resource = await self._enter(resource, decision.phase, view, options)
         elif learned or (resource.rendered_with is None and observed.exists):
-            # Also a row of before revision 0040, or one that was adopted.
+            # Also one that was adopted.
             resource = await self._ports.repository.update(
                 await self._remembering(resource, options)
             )

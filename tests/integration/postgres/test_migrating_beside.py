@@ -12,7 +12,7 @@ from reconciler.adapters.postgres.connection.migrate import MigrationError
 
 pytestmark = pytest.mark.integration
 
-BEFORE, AFTER = "0035", "0036"
+BEFORE, AFTER = "0027", "0028"
 WAITS = """
 SELECT xact_start FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'relation'
@@ -60,7 +60,7 @@ async def test_a_table_that_stays_in_use_is_said_and_nothing_is_changed(empty_ds
     await migrate.migrate(empty_dsn, target=BEFORE)
     holder = await asyncpg.connect(empty_dsn)
     async with holder.transaction():
-        await holder.execute("SELECT FROM plexsphere.nodes FOR UPDATE")
+        await holder.execute("SELECT FROM plexsphere.projects FOR UPDATE")
 
         with pytest.raises(MigrationError, match="a table was in use 5 times"):
             await migrate.migrate(empty_dsn, target=AFTER)
@@ -86,7 +86,7 @@ async def test_a_deadlock_with_the_program_is_outlived(empty_dsn: str) -> None:
     # The program is never the one that gives way.
     await holder.execute("SET deadlock_timeout = '1min'")
     async with holder.transaction():
-        await holder.execute("SELECT FROM plexsphere.nodes FOR UPDATE")
+        await holder.execute("SELECT FROM plexsphere.projects FOR UPDATE")
         migrating = asyncio.create_task(migrate.migrate(empty_dsn, target=AFTER))
         await _migrator_waits(empty_dsn)
         await holder.execute("SELECT FROM plexsphere.provisioned_resources FOR UPDATE")

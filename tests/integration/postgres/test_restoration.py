@@ -63,7 +63,7 @@ async def test_a_second_time_revokes_nothing(world: World, dsn: str) -> None:
 
 
 async def test_a_backup_of_an_earlier_version_is_brought_up(empty_dsn: str) -> None:
-    await migrate.migrate(empty_dsn, target="0036")
+    await migrate.migrate(empty_dsn, target="0027")
 
     result = await _restored(empty_dsn, "--reason", "OPS-26")
 

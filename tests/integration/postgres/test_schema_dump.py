@@ -37,7 +37,7 @@ async def test_up_down_and_up_again_gives_the_checked_in_dump(empty_dsn: str) ->
 
 async def test_a_step_back_and_up_again_gives_the_checked_in_dump(empty_dsn: str) -> None:
     await migrate.migrate(empty_dsn)
-    await migrate.downgrade(empty_dsn, "0036")
+    await migrate.downgrade(empty_dsn, "0027")
     await migrate.migrate(empty_dsn)
 
     assert dump(empty_dsn) == FILE.read_text(encoding="utf-8"), HINT

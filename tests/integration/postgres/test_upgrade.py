@@ -12,7 +12,7 @@ from reconciler.adapters.postgres.connection.migrate import MigrationError
 
 pytestmark = pytest.mark.integration
 
-NEXT, AFTER_NEXT = "9998", "9999"
+BEFORE, NEXT, AFTER_NEXT = "0027", "9998", "9999"
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_a_revision_between_is_not_taken_for_done_on_a_newer_schema(
     with pytest.raises(MigrationError, match="does not know"):
         await migrate.migrate(dsn, target=head)
     with pytest.raises(MigrationError, match="does not know"):
-        await migrate.downgrade(dsn, "0036")
+        await migrate.downgrade(dsn, BEFORE)
 
     assert await migrate.current(dsn) == NEXT
 
@@ -77,7 +77,7 @@ async def test_a_revision_between_is_not_taken_for_done_on_a_newer_schema(
 async def test_a_migration_that_takes_too_long_says_so_and_changes_nothing(
     empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await migrate.migrate(empty_dsn, target="0036")
+    await migrate.migrate(empty_dsn, target=BEFORE)
     monkeypatch.setattr(migrate, "_RUN_TIMEOUT_S", 0.5)
     holder = await asyncpg.connect(empty_dsn)
     await holder.execute("SELECT pg_advisory_lock($1)", migrate._LOCK_KEY)
@@ -86,7 +86,7 @@ async def test_a_migration_that_takes_too_long_says_so_and_changes_nothing(
         await migrate.migrate(empty_dsn)
 
     await holder.close()
-    assert await migrate.current(empty_dsn) == "0036"
+    assert await migrate.current(empty_dsn) == BEFORE
 
 
 async def test_a_migrator_that_is_cut_off_says_so(
@@ -102,12 +102,12 @@ async def test_a_migrator_that_is_cut_off_says_so(
 
 
 async def test_a_check_of_an_older_schema_says_how_to_bring_it_up(empty_dsn: str) -> None:
-    await migrate.migrate(empty_dsn, target="0036")
+    await migrate.migrate(empty_dsn, target=BEFORE)
 
-    with pytest.raises(MigrationError, match=r"is at 0036.*`broker migrate`"):
+    with pytest.raises(MigrationError, match=f"is at {BEFORE}.*`broker migrate`"):
         await migrate.check(empty_dsn)
 
-    assert await migrate.current(empty_dsn) == "0036"
+    assert await migrate.current(empty_dsn) == BEFORE
 
 
 async def test_a_check_of_an_empty_database_says_how_to_bring_it_up(empty_dsn: str) -> None:

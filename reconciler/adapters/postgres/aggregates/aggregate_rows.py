@@ -146,14 +146,12 @@ def _child(item: dict[str, Any]) -> Child:
 
 def _protected(item: dict[str, Any]) -> ProtectedObject:
     reference = SubstrateReference.model_validate(item["reference"])
-    # Rows of before revision 0030 do not tell what was seen and released, and those of before
-    # siblings were known have a substrate alone.
     return ProtectedObject(
         reference=reference,
         uid=item["uid"],
-        seen=item.get("seen", False),
-        released=item.get("released", False),
-        sibling=item.get("sibling", False),
+        seen=item["seen"],
+        released=item["released"],
+        sibling=item["sibling"],
     )
 
 

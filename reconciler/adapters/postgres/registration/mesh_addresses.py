@@ -2,7 +2,7 @@
 
 Laying out a range's next addresses, and giving one back. Addresses lie in rows of their
 own, so that registrations lock different ones and never wait for each other. One that was
-given back rests there for ten minutes (revision 0036): a peer that has not pulled since
+given back rests there for ten minutes (`take_out_node`): a peer that has not pulled since
 would send to it what is meant for the node that left. While nothing else is left, it is
 given away all the same, the one that has rested longest: a full mesh helps nobody.
 """

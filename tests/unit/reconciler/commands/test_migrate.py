@@ -39,11 +39,11 @@ def test_the_dsn_is_all_it_needs(empty_dsn: str) -> None:
 
 @pytest.mark.integration
 def test_it_stops_where_it_is_told_and_goes_back(empty_dsn: str) -> None:
-    up = _migrate("--to", "0030", PLEXSPHERE_DSN=empty_dsn)
+    up = _migrate("--to", "0028", PLEXSPHERE_DSN=empty_dsn)
     back = _migrate("--down", "--to", "0026", PLEXSPHERE_DSN=empty_dsn)
     empty = _migrate("--down", "--to", "base", PLEXSPHERE_DSN=empty_dsn)
 
-    assert up.output == "schema is at 0030\n"
+    assert up.output == "schema is at 0028\n"
     assert back.output == "schema is at 0026\n"
     assert empty.output == "schema is empty\n"
 
@@ -51,7 +51,7 @@ def test_it_stops_where_it_is_told_and_goes_back(empty_dsn: str) -> None:
 @pytest.mark.integration
 def test_a_check_fails_until_the_schema_is_this_versions(empty_dsn: str) -> None:
     before = _migrate("--check", PLEXSPHERE_DSN=empty_dsn)
-    _migrate("--to", "0036", PLEXSPHERE_DSN=empty_dsn)
+    _migrate("--to", "0027", PLEXSPHERE_DSN=empty_dsn)
     older = _migrate("--check", PLEXSPHERE_DSN=empty_dsn)
     _migrate(PLEXSPHERE_DSN=empty_dsn)
     after = _migrate("--check", PLEXSPHERE_DSN=empty_dsn)
@@ -78,7 +78,7 @@ def test_without_a_dsn_it_names_the_variable() -> None:
     assert result.exit_code == EXIT_SETTINGS
 
 
-@pytest.mark.parametrize("flags", [("--check", "--to", "0036"), ("--check", "--down"), ("--down",)])
+@pytest.mark.parametrize("flags", [("--check", "--to", "0027"), ("--check", "--down"), ("--down",)])
 def test_flags_that_contradict_are_a_wrong_call(flags: tuple[str, ...]) -> None:
     result = _migrate(*flags, PLEXSPHERE_DSN="postgresql://nobody@192.0.2.1/none")
 

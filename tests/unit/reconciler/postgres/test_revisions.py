@@ -8,32 +8,17 @@ from importlib import resources
 import pytest
 
 from reconciler.adapters.postgres.connection import migrate
+from reconciler.adapters.postgres.migrations.versions.m0028_provisioning_reconciler import PARTS
 
+VERSIONS = resources.files("reconciler.adapters.postgres.migrations") / "versions"
+IN_PARTS = "0028_provisioning_reconciler"
+"""The one whose statements are a folder of files, because they are many."""
 REVISIONS = {
     "0001": "foundation",
     "0023": "management_fleet",
     "0026": "provisioning_broker",
     "0027": "provisioning_broker_deletion",
-    "0028": "provisioning_record",
-    "0029": "identity",
-    "0030": "broker_audit",
-    "0031": "unsettled_siblings",
-    "0032": "shared_holds",
-    "0033": "enrolment_speed",
-    "0034": "registration_timeout",
-    "0035": "recreation",
-    "0036": "enrolment_upkeep",
-    "0037": "schema_compatibility",
-    "0038": "event_relay",
-    "0039": "driver_leases",
-    "0040": "teardown_facts",
-    "0041": "retention",
-    "0042": "driver_scale",
-    "0044": "retry_audit",
-    "0047": "provisioning_deadline",
-    "0049": "enrolment_evidence",
-    "0050": "attempts_and_operators",
-    "0051": "earlier_keys",
+    "0028": "provisioning_reconciler",
 }
 
 
@@ -42,17 +27,22 @@ def test_the_newest_is_the_last() -> None:
 
 
 def test_every_revision_has_its_three_files() -> None:
-    folder = resources.files("reconciler.adapters.postgres.migrations") / "versions"
-    present = {item.name for item in folder.iterdir() if item.is_file()}
+    present = {item.name for item in VERSIONS.iterdir() if item.is_file()}
 
     wanted = {f"{number}_{name}" for number, name in REVISIONS.items()}
-    assert present == {
-        file for name in wanted for file in (f"{name}.up.sql", f"{name}.down.sql", f"m{name}.py")
+    assert present == {f"m{name}.py" for name in wanted} | {
+        f"{name}.{way}.sql" for name in wanted - {IN_PARTS} for way in ("up", "down")
     }
 
 
-FIRST_JUDGED = "0038"
-"""From the revision after which a program may be older than its schema."""
+def test_a_revision_in_parts_runs_every_file_of_its_folder() -> None:
+    present = [item.name for item in (VERSIONS / IN_PARTS).iterdir()]
+
+    assert sorted(present) == sorted([*(f"{part}.sql" for part in PARTS), "down.sql"])
+
+
+FIRST_JUDGED = "0029"
+"""After the first revision whose program may be older than its schema."""
 
 TAKES_AWAY = [
     r"DROP (TABLE|COLUMN|FUNCTION|TYPE|VIEW)",
@@ -72,16 +62,30 @@ def _takes_away(statements: str) -> list[str]:
     return [rule for rule in TAKES_AWAY if re.search(rule, text, re.IGNORECASE | re.DOTALL)]
 
 
-def _judged() -> list[str]:
-    return [f"{number}_{name}" for number, name in REVISIONS.items() if number >= FIRST_JUDGED]
+def _silent(statements: dict[str, str]) -> list[str]:
+    """Name the revisions that take something away and do not say so."""
+    return [
+        number
+        for number, up in statements.items()
+        if number >= FIRST_JUDGED and _takes_away(up) and RAISES not in up
+    ]
 
 
-@pytest.mark.parametrize("name", _judged())
-def test_a_revision_takes_nothing_from_the_version_before_or_says_so(name: str) -> None:
-    folder = resources.files("reconciler.adapters.postgres.migrations") / "versions"
-    up = (folder / f"{name}.up.sql").read_text(encoding="utf-8")
+def test_no_revision_takes_from_the_version_before_without_saying_so() -> None:
+    statements = {
+        number: (VERSIONS / f"{number}_{name}.up.sql").read_text(encoding="utf-8")
+        for number, name in REVISIONS.items()
+        if f"{number}_{name}" != IN_PARTS
+    }
 
-    assert not _takes_away(up) or RAISES in up, "docs/operations/upgrade.md"
+    assert _silent(statements) == [], "docs/operations/upgrade.md"
+
+
+def test_the_next_revision_is_judged() -> None:
+    following = f"{int(max(REVISIONS)) + 1:04}"
+
+    assert _silent({following: "ALTER TABLE t DROP COLUMN c"}) == [following]
+    assert _silent({following: f"ALTER TABLE t DROP COLUMN c; {RAISES} = '0028'"}) == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 -- What was refused to the holder of a known token, and each key that was given anew, where no
 -- stranger's denials push it out; those are kept in fair shares of address blocks
--- (docs/decisions/0023).
+-- (docs/decisions/0023-evidence-of-enrolment.md).
 
 CREATE FUNCTION plexsphere.address_block(address text) RETURNS cidr
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -17,6 +17,29 @@ EXCEPTION WHEN invalid_text_representation THEN
 END $$;
 COMMENT ON FUNCTION plexsphere.address_block(text) IS
     'Network that an address counts for, IPv4 /24 or IPv6 /48; 0.0.0.0/32 for what is none';
+
+CREATE TABLE plexsphere.enrolment_audit (
+    sequence           bigint      GENERATED ALWAYS AS IDENTITY,
+    at                 timestamptz NOT NULL DEFAULT now(),
+    code               text        NOT NULL,
+    status             smallint    NOT NULL,
+    bootstrap_token_id uuid,
+    project_id         uuid,
+    remote_address     text        NOT NULL,
+    node_id            uuid,
+    detail             text,
+    block              cidr        GENERATED ALWAYS AS (
+        plexsphere.address_block(remote_address)
+    ) STORED,
+    CONSTRAINT enrolment_audit_pkey PRIMARY KEY (sequence),
+    CONSTRAINT enrolment_audit_detail_check CHECK (
+        detail IN ('other_key', 'other_nonce', 'reported', 'left', 'too_often')
+    )
+);
+COMMENT ON TABLE plexsphere.enrolment_audit IS
+    'Denials of what carried no known token, a fair share of each address block; ids only, never a '
+    'value that was asked with';
+CREATE INDEX enrolment_audit_at_idx ON plexsphere.enrolment_audit (at);
 
 CREATE TABLE plexsphere.enrolment_evidence (
     sequence                bigint      GENERATED ALWAYS AS IDENTITY,
@@ -74,26 +97,3 @@ CREATE TRIGGER enrolment_evidence_append_only
 CREATE TRIGGER enrolment_evidence_counted
     BEFORE UPDATE ON plexsphere.enrolment_evidence
     FOR EACH ROW EXECUTE FUNCTION plexsphere.refuse_enrolment_evidence_change();
-
-INSERT INTO plexsphere.enrolment_evidence
-    (at, code, status, bootstrap_token_id, provisioned_resource_id, project_id, node_id, detail,
-     remote_address, block, times, last_at, last_address)
-SELECT min(at), code, min(status), bootstrap_token_id,
-       (SELECT provisioned_resource_id FROM plexsphere.bootstrap_tokens
-        WHERE id = denied.bootstrap_token_id),
-       (array_agg(project_id ORDER BY sequence))[1],
-       (array_agg(node_id ORDER BY sequence DESC) FILTER (WHERE node_id IS NOT NULL))[1], detail,
-       (array_agg(remote_address ORDER BY sequence))[1], plexsphere.address_block(remote_address),
-       count(*), max(at), (array_agg(remote_address ORDER BY sequence DESC))[1]
-FROM plexsphere.enrolment_audit AS denied
-WHERE bootstrap_token_id IS NOT NULL
-GROUP BY bootstrap_token_id, code, detail, plexsphere.address_block(remote_address),
-         CASE code WHEN 'readmitted' THEN sequence END
-ORDER BY min(sequence);
-DELETE FROM plexsphere.enrolment_audit WHERE bootstrap_token_id IS NOT NULL;
-
-ALTER TABLE plexsphere.enrolment_audit
-    ADD COLUMN block cidr GENERATED ALWAYS AS (plexsphere.address_block(remote_address)) STORED;
-COMMENT ON TABLE plexsphere.enrolment_audit IS
-    'Denials of what carried no known token, a fair share of each address block; ids only, never a '
-    'value that was asked with';

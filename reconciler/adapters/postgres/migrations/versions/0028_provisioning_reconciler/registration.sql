@@ -1,39 +1,7 @@
--- Registrations whose work does not grow with the mesh, addresses that rest before another node
--- gets them, and operators' revocations in the audit (docs/decisions/0013).
+-- Registrations that wait for nobody but themselves, and whose work does not grow with the mesh
+-- (docs/decisions/0013-hashing.md).
 
--- All that is changed below or loses a reference, at once and in the order of a registration, so
--- that registrations under way end before it or wait behind it.
-LOCK TABLE
-    plexsphere.provisioned_resources, plexsphere.bootstrap_tokens, plexsphere.projects,
-    plexsphere.domains, plexsphere.mesh_free, plexsphere.nodes, plexsphere.registration_nonces,
-    plexsphere.enrolment_audit
-IN ACCESS EXCLUSIVE MODE;
-
--- A node refers to its token, the token to its resource, that to its Project and the Project to
--- its Domain, each ON DELETE RESTRICT; a nonce is written with its node. What is dropped here said
--- the same again, and made each registration lock rows of its Domain and Project with all others.
-ALTER TABLE plexsphere.nodes
-    DROP CONSTRAINT nodes_project_id_fkey,
-    DROP CONSTRAINT nodes_domain_id_fkey,
-    DROP CONSTRAINT nodes_provisioned_resource_id_fkey;
-ALTER TABLE plexsphere.registration_nonces
-    DROP CONSTRAINT registration_nonces_project_id_fkey,
-    DROP CONSTRAINT registration_nonces_bootstrap_token_id_fkey;
-
--- nodes_public_key_live has every key but those; so a key is looked up in both.
-CREATE INDEX nodes_key_shared ON plexsphere.nodes (domain_id, public_key)
-    WHERE deregistered_at IS NULL AND key_shared;
-
-ALTER TABLE plexsphere.mesh_free
-    ADD COLUMN rests_until timestamptz NOT NULL DEFAULT '-infinity',
-    DROP CONSTRAINT mesh_free_pkey,
-    DROP CONSTRAINT mesh_free_address_unique,
-    ADD CONSTRAINT mesh_free_pkey PRIMARY KEY (domain_id, address);
-CREATE INDEX mesh_free_order ON plexsphere.mesh_free (domain_id, mesh_range, rests_until, address);
-COMMENT ON COLUMN plexsphere.mesh_free.rests_until IS
-    'Until then only a node for which nothing else is left gets it: peers may not know yet';
-
-CREATE OR REPLACE FUNCTION plexsphere.take_out_node(resource_id uuid, event_id uuid) RETURNS void
+CREATE FUNCTION plexsphere.take_out_node(resource_id uuid, event_id uuid) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     gone plexsphere.nodes;
@@ -57,6 +25,8 @@ BEGIN
     PERFORM plexsphere.tell_of_node(
         gone, event_id, 2, 'identity.NodeDeregistered', gone.deregistered_at);
 END $$;
+COMMENT ON FUNCTION plexsphere.take_out_node IS
+    'The caller holds the resource''s lock; no live node is success';
 
 -- What nodes are told (domain/identity/peers.py); nothing in it needs an escape.
 -- A plan of when there were few nodes would read the whole table long after.
@@ -79,7 +49,9 @@ END $$;
 COMMENT ON FUNCTION plexsphere.peers_of IS
     'The live nodes of a Project but those of one resource, by id, as a JSON array';
 
-CREATE OR REPLACE FUNCTION plexsphere.register_node(
+-- Each statement of a function sees what was committed before it began. So what follows the
+-- lock sees all that whoever held the lock before has done, in one round trip.
+CREATE FUNCTION plexsphere.register_node(
     its_project uuid, its_resource uuid, its_domain uuid, its_token uuid, new_id uuid,
     its_key bytea, secret_hash bytea, its_nonce bytea, its_pool cidr, came_id uuid, left_id uuid,
     lock_wait_ms integer
@@ -169,36 +141,8 @@ BEGIN
         '"ProvisionedResourceID":"%s","BootstrapTokenID":"%s","MeshIP":"%s"}',
         came_id, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), new_id,
         its_project, its_domain, its_resource, its_token, host(ip)
-    )::jsonb, at);
+    )::jsonb || plexsphere.names_of(its_resource), at);
     RETURN NEXT ip;
 END $$;
-
-COMMENT ON TABLE plexsphere.enrolment_audit IS
-    'Denials, and nodes given another key (readmitted); ids only, never a value that was asked with';
-
-CREATE TABLE plexsphere.operator_audit (
-    sequence                bigint      GENERATED ALWAYS AS IDENTITY,
-    at                      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    actor                   text        NOT NULL,
-    action                  text        NOT NULL,
-    project_id              uuid        NOT NULL,
-    provisioned_resource_id uuid        NOT NULL,
-    bootstrap_token_id      uuid        NOT NULL,
-    CONSTRAINT operator_audit_pkey PRIMARY KEY (sequence),
-    CONSTRAINT operator_audit_actor_check CHECK (char_length(actor) BETWEEN 1 AND 1024),
-    CONSTRAINT operator_audit_action_check CHECK (action IN ('revoke-token'))
-);
-COMMENT ON TABLE plexsphere.operator_audit IS
-    'Append-only; refers to no table, so that it outlives what it speaks of';
-COMMENT ON COLUMN plexsphere.operator_audit.actor IS
-    'The user''s name as the API server''s TokenReview gives it';
-CREATE INDEX operator_audit_at_idx ON plexsphere.operator_audit (at);
-
-CREATE FUNCTION plexsphere.refuse_operator_audit_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'plexsphere.operator_audit is append-only' USING ERRCODE = '42501';
-END
-$$;
-CREATE TRIGGER operator_audit_append_only
-    BEFORE UPDATE OR DELETE OR TRUNCATE ON plexsphere.operator_audit
-    FOR EACH STATEMENT EXECUTE FUNCTION plexsphere.refuse_operator_audit_change();
+COMMENT ON FUNCTION plexsphere.register_node IS
+    'Writes what was judged, unless it no longer holds: then no row, and nothing is written';

@@ -1,1 +1,0 @@
-DROP INDEX plexsphere.provisioned_resources_unsettled_idx;

@@ -1,1 +1,0 @@
-DROP TABLE plexsphere.shared_holds;

@@ -1,1 +1,0 @@
-ALTER TABLE plexsphere.provisioned_resources DROP COLUMN provisioning_since;
