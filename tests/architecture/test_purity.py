@@ -11,10 +11,12 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted([*ROOT.glob("function/**/*.py"), *ROOT.glob("reconciler/**/*.py")])
 PURE = sorted(
     [
-        *ROOT.glob("function/contract/*.py"),
-        *ROOT.glob("function/render/*.py"),
-        *ROOT.glob("function/compose/*.py"),
-        *ROOT.glob("function/declare*.py"),
+        path
+        for room in ("compose", "contract", "inputs", "model", "render")
+        for path in ROOT.glob(f"function/{room}/**/*.py")
+    ]
+    + [
+        *ROOT.glob("reconciler/catalog/**/*.py"),
         *ROOT.glob("reconciler/domain/**/*.py"),
     ]
 )
