@@ -18,14 +18,12 @@ import grpc
 from crossplane.function import logging, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
-from google.protobuf import struct_pb2
 
-from function.cache import LRUNodeCache, Nodes, restore
 from function.compose.substrate_identity import StrangerError
 from function.contract.conditions import DesiredCondition
 from function.contract.errors import ContractError
 from function.inputs import declare, enrol
-from function.model.call import Answer, Composed, Copied, Notice, Request, Ttl
+from function.model.call import Answer, Composed, Notice, Request, Ttl
 from function.wire import requests, structs
 from function.wire.structs import NO_MODEL, Model, plain
 
@@ -59,15 +57,10 @@ _COMPOSITE: Final = fnv1.TARGET_COMPOSITE
 
 
 class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
-    """Answers RunFunction.
-
-    What it remembers between calls changes how long an answer takes, and nothing of it: equal
-    requests get equal answers whatever came before.
-    """
+    """Answers RunFunction."""
 
     def __init__(self) -> None:
         self._log = logging.get_logger()
-        self._nodes = Nodes()
 
     async def RunFunction(  # noqa: N802 - gRPC's name
         self, req: fnv1.RunFunctionRequest, _: grpc.aio.ServicerContext
@@ -77,7 +70,7 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         Idempotency: a pure function of the request; equal requests get equal answers.
         """
         try:
-            return run(req, self._nodes)
+            return run(req)
         except StrangerError as error:
             rsp = _fatal(req, f"cannot run step: {error}")
             _say(rsp, error.verdict)
@@ -96,15 +89,13 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
             return _fatal(req, f"cannot run step: internal error; look for tag {tag} in the log")
 
 
-def run(req: fnv1.RunFunctionRequest, nodes: Nodes | None = None) -> fnv1.RunFunctionResponse:
+def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
     """Answer one request.
 
     Desired state, context and tag of the request are kept.
 
     Args:
         req: The request.
-        nodes: What is remembered of nodes; it changes how long an answer takes, and nothing
-            of the answer.
 
     Raises:
         ContractError: The step's input is unreadable.
@@ -113,14 +104,10 @@ def run(req: fnv1.RunFunctionRequest, nodes: Nodes | None = None) -> fnv1.RunFun
     kind = step.get("kind")
     if not isinstance(kind, str) or kind not in _INPUTS:
         raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
-    memory = None if nodes is None else LRUNodeCache(nodes=nodes, req=req)
-    request = requests.request(req, step, memory)
+    request = requests.request(req, step)
     answer = _INPUTS[kind](request)
     rsp = _response(req, request, answer)
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
-        if nodes is not None:
-            for digest, node in answer.learnt.items():
-                nodes.keep(digest, node, rsp.desired)
         return rsp
     return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
 
@@ -132,15 +119,8 @@ def _response(
     rsp.meta.tag = req.meta.tag
     rsp.desired.CopyFrom(req.desired)
     rsp.context.CopyFrom(req.context)
-    resources = rsp.desired.resources
     for name, composed in answer.resources.items():
-        if isinstance(composed, Copied):
-            made = resources[name]
-            there = _observed(req, name) if composed.carried else None
-            restore(made.resource, composed, there)
-            _set_ready(made, ready=composed.ready)
-        else:
-            _compose(rsp.desired, name, composed, _model(req, request, name))
+        _compose(rsp.desired, name, composed, _model(request, name))
     if answer.status:
         composite = rsp.desired.composite.resource
         status = plain(composite).get("status")
@@ -178,19 +158,11 @@ def _say(rsp: fnv1.RunFunctionResponse, verdict: DesiredCondition) -> None:
     )
 
 
-def _observed(req: fnv1.RunFunctionRequest, name: str) -> struct_pb2.Struct | None:
-    # Indexing a protobuf map creates the entry: look before reading.
-    there = name in req.observed.resources
-    return req.observed.resources[name].resource if there else None
-
-
-def _model(req: fnv1.RunFunctionRequest, request: Request, name: str) -> Model:
+def _model(request: Request, name: str) -> Model:
     """Return what an earlier step composed under a name, else what is observed."""
-    if name in request.desired:
-        return Model(req.desired.resources[name].resource, request.desired[name])
-    if name in request.resources:
-        observed = req.observed.resources[name].resource
-        return Model(observed, request.resources[name], structs.PARTIAL)
+    for objects in (request.desired, request.resources):
+        if name in objects and isinstance(objects, requests.Objects):
+            return Model(objects.struct(name), objects[name])
     return NO_MODEL
 
 

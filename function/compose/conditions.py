@@ -9,7 +9,6 @@ mirrored where it explains why nothing happens. Source: reference, crossplane §
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -60,48 +59,6 @@ def conditions_of(facts: Facts, judged: StageResult) -> tuple[DesiredCondition, 
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirroredCondition(DesiredCondition):
-    """A verdict whose message is that of a condition of the record.
-
-    Attributes:
-        source: The condition's type.
-    """
-
-    source: ConditionType
-
-
-def with_messages(
-    told: tuple[DesiredCondition, ...], texts: Mapping[str, str]
-) -> tuple[DesiredCondition, ...]:
-    """Return verdicts as they are where only messages of the record's conditions changed.
-
-    Nothing else reads them, but for whether there is one.
-
-    Args:
-        told: As they were; returned where nothing changed.
-        texts: What the record's conditions say, by type; one that is missing did not change.
-    """
-    for one in told:
-        if isinstance(one, MirroredCondition) and texts.get(one.source, one.message) != one.message:
-            return tuple(_anew(each, texts) for each in told)
-    return told
-
-
-def _anew(verdict: DesiredCondition, texts: Mapping[str, str]) -> DesiredCondition:
-    if not isinstance(verdict, MirroredCondition):
-        return verdict
-    return _verdict(
-        MirroredCondition(
-            type=verdict.type,
-            status=verdict.status,
-            reason=verdict.reason,
-            message=texts.get(verdict.source, verdict.message),
-            source=verdict.source,
-        )
-    )
-
-
 def said(facts: Facts, condition_type: ConditionType) -> ObservedCondition | None:
     """Return a condition that the reconciler wrote on the record."""
     return (
@@ -131,12 +88,12 @@ def _reconcilers(facts: Facts) -> DesiredCondition:
     kind = ConditionType.ADMITTED
     mirrored = said(facts, kind)
     if mirrored is not None:
-        return _mirror(kind, mirrored, kind)
+        return _mirror(kind, mirrored)
     if facts.status.accepted is not None:
         return _true(kind, Reason.ADMITTED, "the declaration was accepted")
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and stalled.status == "True":
-        return _mirror(kind, replace(stalled, status="Unknown"), ConditionType.STALLED)
+        return _mirror(kind, replace(stalled, status="Unknown"))
     return _unknown(kind, Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler")
 
 
@@ -170,7 +127,7 @@ def _not_injected(facts: Facts, stage: Stage) -> DesiredCondition:
     kind = ConditionType.BOOTSTRAP_INJECTED
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and stalled.status == "True":
-        return _mirror(kind, replace(stalled, status="False"), ConditionType.STALLED)
+        return _mirror(kind, replace(stalled, status="False"))
     reason, message = _UNINJECTED.get(
         stage, (Reason.NOT_INJECTED, "the declaration is not admitted")
     )
@@ -197,7 +154,7 @@ def _registered(facts: Facts, judged: StageResult) -> DesiredCondition:
         return _false(kind, Reason.PREVIEW, "no node registers in a preview")
     mirrored = said(facts, kind)
     if mirrored is not None:
-        return _mirror(kind, mirrored, kind)
+        return _mirror(kind, mirrored)
     return _node(facts, judged)
 
 
@@ -224,11 +181,11 @@ def _failed(facts: Facts, judged: StageResult) -> DesiredCondition:
         stalled = said(facts, ConditionType.STALLED)
         if stalled is not None and stalled.message:
             failed = replace(stalled, status="True", reason=Reason.FAILED)
-            return _mirror(kind, failed, ConditionType.STALLED)
+            return _mirror(kind, failed)
         return _true(kind, Reason.FAILED, "provisioning failed; raise spec.retry to start over")
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and _is_late(stalled):
-        return _mirror(kind, replace(stalled, status="False"), ConditionType.STALLED)
+        return _mirror(kind, replace(stalled, status="False"))
     return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
 
 
@@ -258,16 +215,13 @@ def _tagged(facts: Facts) -> DesiredCondition:
 _STATUS: Final = {"True": True, "False": False}
 
 
-def _mirror(
-    kind: ConditionType, condition: ObservedCondition, source: ConditionType
-) -> DesiredCondition:
+def _mirror(kind: ConditionType, condition: ObservedCondition) -> DesiredCondition:
     return _verdict(
-        MirroredCondition(
+        DesiredCondition(
             type=kind,
             status=_STATUS.get(condition.status),
             reason=condition.reason,
             message=condition.message,
-            source=source,
         )
     )
 

@@ -15,7 +15,6 @@ from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Declaration, Enrolment
 from function.contract.strategy import InjectionStrategy, MeshRole
-from function.model.call import Place
 from function.model.facts import Facts, Refusal, Target, memoised
 from function.model.objects import Raw, mapping, metadata
 from function.render.fields import defaults, fieldpath, inject
@@ -141,30 +140,6 @@ def bootstrap_fields(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
             raise ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE)
         found[path] = value
     return found
-
-
-def where(facts: Facts) -> tuple[Place, ...]:
-    """Return where the resource that is composed carries its bootstrap, and whether as base64.
-
-    Raises:
-        ContractError: That of one in sight is not where it must be.
-    """
-    live = substrate_lookup.located(facts)
-    if live is not None:
-        paths = tuple(bootstrap_fields(facts, live))
-    elif substrate_lookup.role(facts) is MeshRole.NODE:
-        places_ = (_place(facts, name) for name in _fields(facts))
-        paths = tuple(path for path in places_ if path is not None)
-    else:
-        paths = ()
-    return tuple((path, _in_base64(facts)) for path in paths)
-
-
-def _in_base64(facts: Facts) -> bool:
-    return (
-        _fields(facts) == (defaults.USER_DATA,)
-        and defaults.USER_DATA_BASE64 in _target(facts).paths
-    )
 
 
 @memoised

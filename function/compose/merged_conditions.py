@@ -80,13 +80,12 @@ def notices(xr: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
     )
 
 
-def single(xr: Raw, node: ComposedNode, learnt: Mapping[bytes, ComposedNode]) -> Answer:
+def single(xr: Raw, node: ComposedNode) -> Answer:
     """Return the answer of an input that composes one substrate and its record.
 
     Args:
         xr: The observed composite.
         node: What became of it.
-        learnt: What later calls may know.
     """
     outcome = node.outcome
     return Answer(
@@ -97,7 +96,6 @@ def single(xr: Raw, node: ComposedNode, learnt: Mapping[bytes, ComposedNode]) ->
         ttl=ttl(xr, [outcome]),
         requirements=outcome.requirements,
         notices=notices(xr, outcome.verdicts),
-        learnt=learnt,
     )
 
 

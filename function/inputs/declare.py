@@ -9,15 +9,15 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from function.compose import merged_conditions, pipeline, substrate_identity, substrate_lookup
+from function.compose import merged_conditions, pipeline, substrate_identity
 from function.contract import names
 from function.contract.record import Enrolment
-from function.inputs import declaration, fingerprint
+from function.inputs import declaration
 from function.inputs.declaration import Objects, Standing
 from function.inputs.schema import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, StrictInput
 from function.model import parsing
 from function.model.call import Answer, ComposedNode, Outcome, Request, Requirement
-from function.model.facts import Facts, Token
+from function.model.facts import Facts
 from function.model.objects import Raw, mapping, terminating
 
 KIND: Final = "Declare"
@@ -42,16 +42,14 @@ def answer(request: Request) -> Answer:
     Raises:
         ContractError: The step's input is unreadable.
     """
-    token = _token(request)
-    digest = fingerprint.digest_declared(request, token)
-    found = None
-    if request.memory is not None and digest is not None:
-        found = request.memory.known(digest, None if token is None else token.plaintext)
-    node = found or _node(request, token)
-    learns = digest is not None and found is None and node.carried is not None
-    return merged_conditions.single(
-        request.xr, node, {digest.key: node} if digest and learns else {}
-    )
+    outcome = declare(request)
+    composed = {
+        names.RESOURCE_RECORD: outcome.record,
+        names.RESOURCE_SUBSTRATE: outcome.substrate,
+    }
+    resources = {name: one for name, one in composed.items() if one is not None}
+    node = ComposedNode(outcome=outcome, resources=resources, holds=False)
+    return merged_conditions.single(request.xr, node)
 
 
 def declare(request: Request) -> Outcome:
@@ -60,35 +58,13 @@ def declare(request: Request) -> Outcome:
     Raises:
         ContractError: The step's input is unreadable.
     """
-    return _node(request, _token(request)).outcome
-
-
-def _token(request: Request) -> Token | None:
-    return parsing.token(request.required.get(pipeline.REQUIRE_TOKEN))
-
-
-def _node(request: Request, token: Token | None) -> ComposedNode:
     objects = Objects(
         blueprint=request.lookup(_BLUEPRINT),
         credential=request.lookup(_CREDENTIAL),
         cloud=request.lookup(_CLOUD),
         preview=request.preview and not _begun(request),
     )
-    facts = _facts(request, objects, token)
-    outcome = pipeline.compose(facts, _requirements(request.xr, objects))
-    composed = {
-        names.RESOURCE_RECORD: outcome.record,
-        names.RESOURCE_SUBSTRATE: outcome.substrate,
-    }
-    carried = fingerprint.places_declared(facts, outcome)
-    injected = token is not None and substrate_lookup.located(facts) is None
-    return ComposedNode(
-        outcome=outcome,
-        resources={name: one for name, one in composed.items() if one is not None},
-        holds=False,
-        carried=None if carried is None else {names.RESOURCE_SUBSTRATE: carried},
-        token=token.plaintext if token is not None and injected else None,
-    )
+    return pipeline.compose(_facts(request, objects), _requirements(request.xr, objects))
 
 
 def _begun(request: Request) -> bool:
@@ -101,7 +77,7 @@ def _begun(request: Request) -> bool:
     )
 
 
-def _facts(request: Request, objects: Objects, token: Token | None) -> Facts:
+def _facts(request: Request, objects: Objects) -> Facts:
     enrolment = parsing.shared(request.step, _enrolment)
     xr, resource = parsing.shared(request.xr, parsing.xr), names.RESOURCE_RECORD
     observed, listed = request.resources.get(resource), request.lookup(pipeline.REQUIRE_RECORD)
@@ -119,7 +95,7 @@ def _facts(request: Request, objects: Objects, token: Token | None) -> Facts:
         record=record,
         substrate=substrate,
         sought=sought,
-        token=token,
+        token=parsing.token(request.required.get(pipeline.REQUIRE_TOKEN)),
         enrolment=enrolment,
         preview=objects.preview,
     )

@@ -6,14 +6,13 @@ Everything that the step does not name stays as earlier steps left it. Source: d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from function.compose import merged_conditions, pipeline, siblings, substrate_lookup
+from function.compose import merged_conditions, pipeline, siblings
 from function.contract import names
 from function.contract.errors import ContractError
 from function.contract.record import Declaration
-from function.inputs import fingerprint
 from function.inputs.enrol_schema import RECORD_PREFIX, RESOURCES_MAX, EnrolInput, EnrolResource
 from function.inputs.enrolled_resource import Enrolled, declares
 from function.model import parsing
@@ -21,12 +20,11 @@ from function.model.call import (
     Answer,
     Composed,
     ComposedNode,
-    Copied,
     Outcome,
     Request,
     Requirement,
 )
-from function.model.facts import XR, Facts, Refusal, Token
+from function.model.facts import XR, Facts, Refusal
 from function.model.objects import Raw, mapping, metadata
 
 KIND: Final = "Enrol"
@@ -44,9 +42,10 @@ def answer(request: Request) -> Answer:
         raise ContractError(field="input", rule="must be the only Enrol step of its pipeline")
     xr = parsing.xr(request.xr)
     enrolled = {one.name: one for one in _enrolled(step, xr, request)}
-    nodes, learnt = _nodes(enrolled.values(), fingerprint.common(request, step, xr))
+    made = {name: _node(one) for name, one in enrolled.items()}
+    nodes = {name: node for name, node in made.items() if node is not None}
     outcomes = {name: node.outcome for name, node in nodes.items()}
-    resources: dict[str, Composed | Copied | None] = {}
+    resources: dict[str, Composed | None] = {}
     for node in nodes.values():
         resources |= node.resources
     holders = _holders(step, enrolled, nodes)
@@ -62,43 +61,17 @@ def answer(request: Request) -> Answer:
         ttl=merged_conditions.ttl(request.xr, outcomes.values()),
         requirements=_requirements(enrolled, outcomes),
         notices=merged_conditions.notices(request.xr, said),
-        learnt=learnt,
     )
 
 
-def _nodes(
-    enrolled: Iterable[Enrolled], common: bytes | None
-) -> tuple[dict[str, ComposedNode], dict[bytes, ComposedNode]]:
-    """Return what becomes of each that is there, and what of that may be known."""
-    nodes: dict[str, ComposedNode] = {}
-    learnt: dict[bytes, ComposedNode] = {}
-    for one in enrolled:
-        memory, token = one.request.memory, one.token()
-        digest = None if common is None else fingerprint.digest_enrolled(one, common, token)
-        found = None
-        if memory is not None and digest is not None:
-            found = memory.known(digest, None if token is None else token.plaintext)
-        node = found or _node(one, token, learns=digest is not None)
-        if node is not None:
-            nodes[one.name] = node
-            if digest is not None and found is None and node.carried is not None:
-                learnt[digest.key] = node
-    return nodes, learnt
-
-
-def _node(one: Enrolled, token: Token | None, *, learns: bool) -> ComposedNode | None:
-    facts = one.facts(token)
+def _node(one: Enrolled) -> ComposedNode | None:
+    """Return what becomes of a resource; None where there is nothing of it."""
+    facts = one.facts()
     if facts is None:
         return None
     outcome = pipeline.compose(facts, {})
-    carried = fingerprint.places_enrolled(facts, outcome) if learns else None
-    injected = token is not None and substrate_lookup.located(facts) is None
     return ComposedNode(
-        outcome=outcome,
-        resources=_composed(one, facts, outcome),
-        holds=siblings.holds(facts),
-        carried=None if carried is None else {one.name: carried},
-        token=token.plaintext if token is not None and injected else None,
+        outcome=outcome, resources=_composed(one, facts, outcome), holds=siblings.holds(facts)
     )
 
 
@@ -190,8 +163,8 @@ def _is_record(objects: Mapping[str, Raw], name: str) -> bool:
     return name.startswith(RECORD_PREFIX) and objects[name].get("kind") == names.RECORD_KIND
 
 
-def _composed(one: Enrolled, facts: Facts, outcome: Outcome) -> dict[str, Composed | Copied | None]:
-    made: dict[str, Composed | Copied | None] = {one.name: None}
+def _composed(one: Enrolled, facts: Facts, outcome: Outcome) -> dict[str, Composed | None]:
+    made: dict[str, Composed | None] = {one.name: None}
     if outcome.substrate is not None:
         # Its step, or a later one, says whether it is ready; without a step nobody would.
         ready = True if facts.drain else None

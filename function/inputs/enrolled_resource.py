@@ -29,7 +29,7 @@ from function.inputs.enrol_schema import (
 )
 from function.model import parsing
 from function.model.call import Lookup, Request
-from function.model.facts import XR, Facts, Record, Refusal, Target, Token
+from function.model.facts import XR, Facts, Record, Refusal, Target
 from function.model.objects import Raw, mapping, metadata
 from function.render.fields import defaults, fieldpath
 from function.render.tags import tag_place
@@ -71,15 +71,8 @@ class Enrolled:
         """Name of its record among the composed resources."""
         return f"{RECORD_PREFIX}{self.name}"
 
-    def token(self) -> Token | None:
-        """Return the token that its record names, once it is there."""
-        return parsing.token(self._lookup(pipeline.REQUIRE_TOKEN).raw)
-
-    def facts(self, token: Token | None) -> Facts | None:
+    def facts(self) -> Facts | None:
         """Return its facts; None where there is nothing of it.
-
-        Args:
-            token: Its own.
 
         Raises:
             StrangerError: Another object stands under its name or its record's.
@@ -110,7 +103,7 @@ class Enrolled:
             record=record,
             substrate=live,
             sought=sought,
-            token=token,
+            token=parsing.token(self._lookup(pipeline.REQUIRE_TOKEN).raw),
             enrolment=parsing.shared(self.request.step, _enrolment),
             preview=self.request.preview and record is None and live is None,
             target=target,

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, unique
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from function.contract.conditions import DesiredCondition
-from function.contract.secrets import TokenPlaintext
 from function.model.objects import Raw
-from function.render.fields import fieldpath
 
 
 @unique
@@ -64,7 +62,6 @@ class Request:
         step: The step's input object.
         preview: The request's context asks for a preview.
         recorded: Names of the observed resources that are records.
-        memory: What is known from earlier calls, or None.
     """
 
     xr: Raw = field(repr=False)
@@ -76,7 +73,6 @@ class Request:
     desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     held: frozenset[str] = frozenset()
     recorded: frozenset[str] = frozenset()
-    memory: NodeCache | None = field(default=None, repr=False)
 
     def lookup(self, requirement: str) -> Lookup:
         """Return what became of a requirement."""
@@ -147,17 +143,15 @@ class Answer:
         ttl: How long the answer holds.
         requirements: Every object that is needed, by requirement name.
         notices: What its people should hear once, beside the conditions.
-        learnt: What later calls may know, by the digest of what it was made of.
     """
 
-    resources: Mapping[str, Composed | Copied | None]
+    resources: Mapping[str, Composed | None]
     ready: bool
     verdicts: tuple[DesiredCondition, ...]
     status: dict[str, Any]
     ttl: Ttl
     requirements: Mapping[str, Requirement]
     notices: tuple[Notice, ...] = ()
-    learnt: Mapping[bytes, ComposedNode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,28 +162,6 @@ class Notice:
     message: str
 
 
-Place = tuple[fieldpath.Path, bool]
-"""Where an object carries a bootstrap, and whether as base64."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
-    """One object to compose as it was composed before.
-
-    Attributes:
-        data: A serialized Struct: all of it but the bootstrap.
-        carried: Where its bootstrap goes, and what it is without the token: the texts that
-            the token joins. None: as it is observed.
-        ready: Whether it is ready; None: for other steps to say.
-        token: What joins the texts; None where nothing is to be joined.
-    """
-
-    data: bytes = field(repr=False)
-    carried: Mapping[Place, tuple[str, ...] | None] = field(repr=False)
-    ready: bool | None
-    token: TokenPlaintext | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedNode:
     """What became of one node, declared or enrolled.
@@ -198,54 +170,8 @@ class ComposedNode:
         outcome: What its composition said.
         resources: What to compose, by name; None: nothing.
         holds: Whether it holds its siblings.
-        carried: By object: where it carries a bootstrap; None: not to be remembered.
-        token: What its bootstrap was made with in this call; None: with none in this call.
     """
 
     outcome: Outcome
-    resources: Mapping[str, Composed | Copied | None]
+    resources: Mapping[str, Composed | None]
     holds: bool
-    carried: Mapping[str, tuple[Place, ...]] | None = None
-    token: TokenPlaintext | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """Everything that the composition of one node reads, but for the text of its token.
-
-    Attributes:
-        said: Digests and texts of what it reads beside the objects that are named.
-        desired: Names of the resources that earlier steps composed.
-        observed: Names of the observed resources, the record last.
-    """
-
-    said: tuple[bytes, ...]
-    desired: tuple[str, ...] = ()
-    observed: tuple[str, ...] = ()
-
-
-class Digest(NamedTuple):
-    """What the composition of one node reads.
-
-    Attributes:
-        key: Of all of it but the texts.
-        texts: By type of its record's condition: the message, which is told on as it is.
-    """
-
-    key: bytes
-    texts: Mapping[str, str]
-
-
-class NodeCache(Protocol):
-    """What is known from earlier calls."""
-
-    def digest(self, read: Read) -> Digest:
-        """Return a digest of everything that is named."""
-
-    def known(self, digest: Digest, token: TokenPlaintext | None) -> ComposedNode | None:
-        """Return what became of a node that read the same, or None.
-
-        Args:
-            digest: Of what this one reads.
-            token: This one's own, for where it is injected.
-        """

@@ -18,7 +18,7 @@ from google.protobuf import struct_pb2
 
 from function.contract import names
 from function.inputs import enrol
-from function.model.call import NodeCache, Request
+from function.model.call import Request
 from function.model.objects import Raw, Shared
 from function.wire import observed
 from function.wire.structs import chosen, manifest, plain
@@ -49,13 +49,12 @@ def step(struct: struct_pb2.Struct) -> Raw:
     return _remembered(struct)
 
 
-def request(req: fnv1.RunFunctionRequest, step: Raw, memory: NodeCache | None) -> Request:
+def request(req: fnv1.RunFunctionRequest, step: Raw) -> Request:
     """Return a request as plain values.
 
     Args:
         req: As it came; it is not changed, and must not be while the result is in use.
         step: Its step's input.
-        memory: What is known from earlier calls.
     """
     there = req.required_resources
     required = {
@@ -68,12 +67,11 @@ def request(req: fnv1.RunFunctionRequest, step: Raw, memory: NodeCache | None) -
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
         xr=manifest(composite) if enrols else _composite(composite),
-        resources=_Objects(req.observed.resources, observed.read),
-        whole=_Objects(req.observed.resources, plain),
-        desired=_Objects(req.desired.resources, plain),
+        resources=Objects(req.observed.resources, observed.normalised),
+        whole=Objects(req.observed.resources),
+        desired=Objects(req.desired.resources),
         held=held if enrols else frozenset(),
         recorded=recorded,
-        memory=memory,
         required=required,
         step=step,
         preview=asked is not None and asked.bool_value,
@@ -110,8 +108,8 @@ def _composite(struct: struct_pb2.Struct) -> Shared:
     return _read_xr(data) if len(data) <= _XR_MAX_BYTES else _read(data)
 
 
-class _Objects(Mapping[str, dict[str, Any]]):
-    """Objects of a request by name, converted when somebody looks at one.
+class Objects(Mapping[str, dict[str, Any]]):
+    """Objects of a request by name, each cut down and converted when somebody looks at it.
 
     A pipeline may compose hundreds that are nobody's business here.
     """
@@ -119,19 +117,32 @@ class _Objects(Mapping[str, dict[str, Any]]):
     def __init__(
         self,
         source: Mapping[str, fnv1.Resource],
-        read: Callable[[struct_pb2.Struct], dict[str, Any]],
+        cut: Callable[[struct_pb2.Struct], struct_pb2.Struct] = lambda whole: whole,
     ) -> None:
         self._source = source
-        self._convert = read
+        self._cut = cut
+        self._structs: dict[str, struct_pb2.Struct] = {}
         self._read: dict[str, dict[str, Any]] = {}
 
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        if name not in self._read:
+    def struct(self, name: str) -> struct_pb2.Struct:
+        """Return what an object's values are read from.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        found = self._structs.get(name)
+        if found is None:
             # Indexing a protobuf map creates the entry: look before reading.
             if name not in self._source:
                 raise KeyError(name)
-            self._read[name] = self._convert(self._source[name].resource)
-        return self._read[name]
+            found = self._structs[name] = self._cut(self._source[name].resource)
+        return found
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        found = self._read.get(name)
+        if found is None:
+            found = self._read[name] = plain(self.struct(name))
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._source)

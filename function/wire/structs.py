@@ -66,17 +66,13 @@ class Model(NamedTuple):
     Attributes:
         struct: As it came.
         known: As it was read.
-        partial: The keys of what was read in part only, and is never to be copied as a whole.
     """
 
     struct: struct_pb2.Struct
     known: Mapping[str, Any]
-    partial: tuple[str, ...] = ()
 
 
 NO_MODEL: Final = Model(struct_pb2.Struct(), {})
-PARTIAL: Final = ("metadata", "status")
-"""What `function.wire.observed` reads in part only."""
 
 
 def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> None:
@@ -91,7 +87,7 @@ def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> 
             fields[key].string_value = item
             continue
         there = known.get(key)
-        if there is not None and key not in model.partial and _same(there, item):
+        if there is not None and _same(there, item):
             fields[key].CopyFrom(known_fields[key])
         elif there.__class__ is dict and item.__class__ is dict and item:
             below = Model(known_fields[key].struct_value, there)

@@ -10,7 +10,6 @@ import functools
 import re
 from typing import Final
 
-from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import CloudProvider, DocumentForm
 from function.render.documents import budget, cloudinit, compressed
@@ -58,21 +57,9 @@ def text(provider: CloudProvider, enrolment: cloudinit.DocumentFields) -> str:
     return budget.fit(provider, cloudinit.body(enrolment))
 
 
-def packed(text: str) -> bool:
+def _packed(text: str) -> bool:
     """Whether a document was made smaller: then a token may be in it unseen."""
     return compressed.ENCODING in text
-
-
-def replaceable(token: TokenPlaintext) -> int | None:
-    """Return a token's length if any other one of that length would be rendered like it.
-
-    None: it may not be; such a one was not minted by us.
-    """
-    try:
-        text = cloudinit.plaintext(token)
-    except ContractError:
-        return None
-    return len(text) if _OURS.fullmatch(text) else None
 
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
@@ -94,4 +81,4 @@ def _around(
     )
     made = budget.fit(provider, cloudinit.body(enrolment))
     # One token may pack smaller than another.
-    return [] if packed(made) else made.split(stand_in)
+    return [] if _packed(made) else made.split(stand_in)

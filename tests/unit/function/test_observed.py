@@ -1,16 +1,16 @@
-"""What is read of an observed object, and that its fingerprint tells all of that."""
+"""Which fields of an observed object get through to what composes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from google.protobuf import struct_pb2
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from function.contract import names
-from function.wire import observed
+from function.wire import observed, structs
+from tests.unit.function.hostile.calls import wire
 
 _LEAVES = st.text(max_size=4) | st.booleans() | st.integers(-9, 9) | st.none()
 _VALUES = st.recursive(
@@ -30,20 +30,8 @@ _HEADS = st.fixed_dictionaries(
         "uid": st.text(max_size=3),
     },
 )
-_TEXTS = st.sampled_from(["", "a", "b"])
-_CONDITIONS = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["Admitted", "Stalled", "Ready", 1]),
-        "status": st.sampled_from(["True", "False", True]),
-        "reason": _TEXTS | st.just(1),
-        "message": _TEXTS | st.just(1),
-        "lastTransitionTime": st.text(max_size=2) | st.none(),
-        "observedGeneration": st.integers(0, 2) | st.just(0.5),
-    },
-)
 _STATUSES = st.fixed_dictionaries(
-    {}, optional={"conditions": st.lists(_CONDITIONS, max_size=2) | _LEAVES, "other": _LEAVES}
+    {}, optional={"conditions": st.lists(_LEAVES, max_size=2) | _LEAVES, "other": _LEAVES}
 )
 _MANIFESTS = st.fixed_dictionaries(
     {"kind": st.sampled_from([names.RECORD_KIND, "Server"])},
@@ -70,24 +58,20 @@ def struct(value: dict[str, Any]) -> struct_pb2.Struct:
     return made
 
 
-def condition(kind: str, message: str, **fields: Any) -> dict[str, Any]:
-    return {"type": kind, "status": "True", "reason": "R", "message": message, **fields}
-
-
-def record(*conditions: Any) -> struct_pb2.Struct:
-    return struct({"kind": names.RECORD_KIND, "status": {"conditions": [*conditions]}})
+def normalised(value: dict[str, Any]) -> struct_pb2.Struct:
+    return observed.normalised(struct(value))
 
 
 @examples(_MANIFESTS, _MANIFESTS)
-def test_what_has_one_fingerprint_reads_the_same(
+def test_what_is_normalised_to_equal_bytes_reads_the_same(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    first, second = struct(one), struct(other)
+    first, second = normalised(one), normalised(other)
 
-    alike = observed.fingerprint(first) == observed.fingerprint(second)
+    alike = wire(first) == wire(second)
 
     # A flag equals a number, and is written otherwise.
-    assert alike == (_ordered(observed.read(first)) == _ordered(observed.read(second)))
+    assert alike == (_ordered(structs.plain(first)) == _ordered(structs.plain(second)))
 
 
 def _ordered(value: Any) -> str:
@@ -97,43 +81,33 @@ def _ordered(value: Any) -> str:
     return repr([_ordered(item) for item in value]) if isinstance(value, list) else repr(value)
 
 
-def test_what_changes_all_the_time_is_not_read() -> None:
-    assert observed.read(struct(SERVER)) == {
+def test_versions_managed_fields_and_a_providers_counters_do_not_get_through() -> None:
+    assert structs.plain(normalised(SERVER)) == {
         "kind": "Server",
         "metadata": {"name": "a", "uid": "u"},
         "status": {"conditions": SERVER["status"]["conditions"]},
     }
 
 
-def test_a_message_that_is_told_on_stands_beside_the_parts() -> None:
-    first = observed.fingerprint(record(condition("Admitted", "one"), condition("Other", "x")))
-    second = observed.fingerprint(record(condition("Admitted", "two"), condition("Other", "y")))
+def test_the_whole_status_of_a_record_gets_through() -> None:
+    status = {"phase": "Ready", "conditions": [{"type": "Admitted", "message": "x"}]}
+    record = {"kind": names.RECORD_KIND, "status": status}
 
-    assert first.parts == second.parts
-    assert first.texts == {"Admitted": "one", "Other": "x"}
-    assert second.texts == {"Admitted": "two", "Other": "y"}
+    assert structs.plain(normalised(record)) == record
 
 
-def test_whether_there_is_a_message_is_read() -> None:
-    first = observed.fingerprint(record(condition("Stalled", "")))
+@examples(_MANIFESTS)
+def test_normalising_twice_changes_nothing_more(value: dict[str, Any]) -> None:
+    once = normalised(value)
 
-    assert first.parts != observed.fingerprint(record(condition("Stalled", "x"))).parts
+    assert wire(observed.normalised(once)) == wire(once)
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        "text",
-        {"type": "Other"},
-        condition("Other", "x", status=True),
-        condition("Other", "x", reason=1),
-        condition("Other", "x", lastTransitionTime=None),
-        condition("Other", "x", observedGeneration="soon"),
-        condition("Other", "x", observedGeneration=0.5),
-    ],
-)
-def test_conditions_that_may_not_be_readable_are_read_as_they_are(odd: object) -> None:
-    said = [condition("Admitted", "one"), odd]
+@examples(_MANIFESTS)
+def test_normalising_changes_nothing_of_the_request(value: dict[str, Any]) -> None:
+    given = struct(value)
+    before = wire(given)
 
-    assert observed.read(record(*said))["status"] == {"conditions": said}
-    assert observed.fingerprint(record(*said)).texts == {}
+    observed.normalised(given)
+
+    assert wire(given) == before

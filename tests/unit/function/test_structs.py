@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function import fn
-from function.wire import observed, structs
+from function.wire import structs
 
 _LEAVES = st.text(max_size=4) | st.booleans() | st.integers(-9, 9) | st.none()
 _VALUES = st.recursive(
@@ -51,16 +51,3 @@ def test_what_python_holds_for_equal_is_not_copied(value: object, model: object)
 def test_what_has_no_place_in_a_struct_is_an_error() -> None:
     with pytest.raises(TypeError, match="cannot write value: bytes"):
         structs.write(struct_pb2.Struct(), {"a": b"x"}, structs.NO_MODEL)
-
-
-def test_a_part_that_was_read_in_part_is_never_copied_whole() -> None:
-    there = by_protobuf({"metadata": {"name": "a", "uid": "u"}})
-    made = struct_pb2.Struct()
-
-    structs.write(
-        made,
-        {"metadata": {"name": "a"}},
-        structs.Model(there, observed.read(there), structs.PARTIAL),
-    )
-
-    assert fn.plain(made) == {"metadata": {"name": "a"}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given as examples
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from function.contract.errors import ContractError
 from function.contract.secrets import TokenPlaintext
 from function.contract.strategy import CloudProvider, DocumentForm
 from function.render.documents import budget, cloudinit, template
-from tests.unit.function import given
 from tests.unit.function.render.test_budget import bundle
 from tests.unit.function.render.test_cloudinit import ENROLMENT
 
@@ -64,17 +62,3 @@ def test_it_is_the_document_that_is_rendered_anew(
         )
 
         assert given_out(provider, enrolment) == fresh(provider, enrolment)
-
-
-@pytest.mark.parametrize(
-    ("token", "length"),
-    [
-        (given.TOKEN, len(given.TOKEN)),
-        (f"psb_prod_{'a' * 26}_bridge_{'2' * 20}", 63),
-        ("psb_" + "a" * 40, None),
-        (given.TOKEN.upper(), None),
-        (given.TOKEN + "\n", None),
-    ],
-)
-def test_only_tokens_as_we_mint_them_stand_for_each_other(token: str, length: int | None) -> None:
-    assert template.replaceable(TokenPlaintext(token)) == length
