@@ -24,8 +24,9 @@ from function.contract.conditions import DesiredCondition
 from function.contract.errors import ContractError
 from function.inputs import declare, enrol
 from function.model.call import Answer, Composed, Notice, Request, Ttl
+from function.model.objects import Raw
 from function.wire import requests, structs
-from function.wire.structs import NO_MODEL, Model, plain
+from function.wire.structs import plain
 
 __all__ = ["RESPONSE_MAX_BYTES", "FunctionRunner", "plain", "run"]
 
@@ -120,14 +121,14 @@ def _response(
     rsp.desired.CopyFrom(req.desired)
     rsp.context.CopyFrom(req.context)
     for name, composed in answer.resources.items():
-        _compose(rsp.desired, name, composed, _model(request, name))
+        _compose(rsp.desired, name, composed, request.desired)
     if answer.status:
         composite = rsp.desired.composite.resource
         status = plain(composite).get("status")
         merged = {**(status if isinstance(status, dict) else {}), **answer.status}
         there = composite.fields["status"].struct_value
         there.Clear()
-        structs.write(there, merged, NO_MODEL)
+        structs.write(there, merged)
     if not answer.ready:
         # Otherwise it is as ready as its resources, other steps' among them.
         rsp.desired.composite.ready = fnv1.READY_FALSE
@@ -158,27 +159,20 @@ def _say(rsp: fnv1.RunFunctionResponse, verdict: DesiredCondition) -> None:
     )
 
 
-def _model(request: Request, name: str) -> Model:
-    """Return what an earlier step composed under a name, else what is observed."""
-    for objects in (request.desired, request.resources):
-        if name in objects and isinstance(objects, requests.Objects):
-            return Model(objects.struct(name), objects[name])
-    return NO_MODEL
-
-
-def _compose(desired: fnv1.State, name: str, composed: Composed | None, model: Model) -> None:
+def _compose(
+    desired: fnv1.State, name: str, composed: Composed | None, given: Mapping[str, Raw]
+) -> None:
     if composed is None:
         desired.resources.pop(name, None)
         return
     made = desired.resources[name]
-    made.resource.Clear()
-    structs.write(made.resource, composed.manifest, model)
-    _set_ready(made, ready=composed.ready)
-
-
-def _set_ready(made: fnv1.Resource, *, ready: bool | None) -> None:
-    if ready is not None:
-        made.ready = fnv1.READY_TRUE if ready else fnv1.READY_FALSE
+    if name in given:
+        # It is still as its step gave it.
+        structs.patch(made.resource, given[name], composed.manifest)
+    else:
+        structs.write(made.resource, composed.manifest)
+    if composed.ready is not None:
+        made.ready = fnv1.READY_TRUE if composed.ready else fnv1.READY_FALSE
 
 
 def _event(notice: Notice) -> fnv1.Result:

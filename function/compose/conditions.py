@@ -9,6 +9,7 @@ mirrored where it explains why nothing happens. Source: reference, crossplane §
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from function.contract.conditions import ConditionType, DesiredCondition, Observ
 from function.contract.errors import ContractError
 from function.contract.redaction import redacted
 from function.contract.strategy import MeshRole, Phase
-from function.model.facts import Facts, Refusal
+from function.model.facts import Facts, Refusal, memoised
 from function.model.objects import Raw, status
 from function.render.fields import inject
 from function.render.tags import encoding, tag_notes
@@ -61,9 +62,12 @@ def conditions_of(facts: Facts, judged: StageResult) -> tuple[DesiredCondition, 
 
 def said(facts: Facts, condition_type: ConditionType) -> ObservedCondition | None:
     """Return a condition that the reconciler wrote on the record."""
-    return (
-        None if facts.record is None else conditions.find(status(facts.record.raw), condition_type)
-    )
+    return _written(facts).get(condition_type)
+
+
+@memoised
+def _written(facts: Facts) -> Mapping[str, ObservedCondition]:
+    return {} if facts.record is None else conditions.by_type(status(facts.record.raw))
 
 
 def _admitted(facts: Facts, judged: StageResult) -> DesiredCondition:

@@ -66,8 +66,10 @@ def _chosen(value: object, fields: Raw) -> Any:
 
 
 def _everything(live: Raw) -> dict[str, Any]:
-    made = {key: deepcopy(value) for key, value in live.items() if key != "status"}
-    spec = made.get("spec")
-    if isinstance(spec, dict):
-        spec.pop("crossplane", None)
+    made = {key: deepcopy(live[key]) for key in live if key not in {"spec", "status"}}
+    spec = live.get("spec")
+    if isinstance(spec, Mapping):
+        made["spec"] = {key: deepcopy(spec[key]) for key in spec if key != "crossplane"}
+    elif spec is not None:
+        made["spec"] = spec
     return made

@@ -12,6 +12,7 @@ The decision. Source: design §2, "One actor deletes" and "The way of one node";
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, unique
@@ -139,6 +140,9 @@ class StageFacts:
 
 _Row = tuple[Stage, Callable[[StageFacts], bool]]
 
+_SITUATIONS_MAX: Final = 512
+"""Situations that are remembered: of all that there can be, few are ever met."""
+
 _SIGHTED: Final = frozenset({SubstrateLookup.OBSERVED, SubstrateLookup.FOUND})
 
 _TABLE: Final[tuple[_Row, ...]] = (
@@ -167,6 +171,7 @@ _TABLE: Final[tuple[_Row, ...]] = (
 )
 
 
+@functools.lru_cache(maxsize=_SITUATIONS_MAX)
 def stage_of(situation: StageFacts) -> Stage:
     """Return the stage of a situation.
 

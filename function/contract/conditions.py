@@ -6,7 +6,7 @@ counters (reference, crossplane §2.6).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any
@@ -153,19 +153,37 @@ class ObservedCondition:
 
 def find(status: Mapping[str, Any], condition_type: str) -> ObservedCondition | None:
     """Return a condition of a raw status, or None when it is absent or unreadable."""
-    raw = status.get("conditions")
-    if not isinstance(raw, Sequence) or isinstance(raw, str):
-        return None
-    for item in raw:
-        # Nearly all are plain: asking the abstract class costs ten times as much.
-        plain = item.__class__ is dict or isinstance(item, Mapping)
-        if plain and item.get("type") == condition_type:
-            return ObservedCondition(
-                status=str(item.get("status", "")),
-                reason=str(item.get("reason", "")),
-                message=str(item.get("message", "")),
-            )
+    for item in _items(status):
+        if item.get("type") == condition_type:
+            return _observed(item)
     return None
+
+
+def by_type(status: Mapping[str, Any]) -> dict[str, ObservedCondition]:
+    """Return the conditions of a raw status that `find` would find, by type."""
+    found: dict[str, ObservedCondition] = {}
+    for item in _items(status):
+        kind = item.get("type")
+        if isinstance(kind, str) and kind not in found:
+            found[kind] = _observed(item)
+    return found
+
+
+def _items(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    raw = status.get("conditions")
+    if isinstance(raw, Sequence) and not isinstance(raw, str):
+        for item in raw:
+            # Nearly all are plain: asking the abstract class costs ten times as much.
+            if item.__class__ is dict or isinstance(item, Mapping):
+                yield item
+
+
+def _observed(item: Mapping[str, Any]) -> ObservedCondition:
+    return ObservedCondition(
+        status=str(item.get("status", "")),
+        reason=str(item.get("reason", "")),
+        message=str(item.get("message", "")),
+    )
 
 
 def is_true(status: Mapping[str, Any], condition_type: str) -> bool:

@@ -51,6 +51,9 @@ LABEL_MAX: Final = 63
 _NAMESPACES_MAX: Final = 1024
 """Namespaces whose Projects are remembered: an XR names its own in every call."""
 
+_RECORDS_MAX: Final = 4096
+"""Records whose names are remembered, some 300 bytes each: every call asks for one three times."""
+
 _NAMESPACE_PREFIX: Final = "plexsphere-project-"
 _XR_PREFIX: Final = "pr-"
 _HASH_LENGTH: Final = 10
@@ -85,6 +88,7 @@ def project_id(namespace: str) -> UUID | None:
     return _uuid(namespace.removeprefix(_NAMESPACE_PREFIX))
 
 
+@functools.lru_cache(maxsize=_RECORDS_MAX)
 def record_name(*, group: str, kind: str, name: str, resource: str) -> str:
     """Name the record of one composed resource of one XR.
 

@@ -25,7 +25,7 @@ from function.model.call import (
     Requirement,
 )
 from function.model.facts import XR, Facts, Refusal
-from function.model.objects import Raw, mapping, metadata
+from function.model.objects import Raw, Shared, mapping, metadata
 
 KIND: Final = "Enrol"
 
@@ -40,7 +40,7 @@ def answer(request: Request) -> Answer:
     if any(_is_record(request.desired, name) for name in request.desired):
         # This step would drain what the other one enrolled.
         raise ContractError(field="input", rule="must be the only Enrol step of its pipeline")
-    xr = parsing.xr(request.xr)
+    xr = parsing.shared(request.xr, parsing.xr)
     enrolled = {one.name: one for one in _enrolled(step, xr, request)}
     made = {name: _node(one) for name, one in enrolled.items()}
     nodes = {name: node for name, node in made.items() if node is not None}
@@ -89,7 +89,7 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
     excess = frozenset(fresh[max(RESOURCES_MAX - len(recorded), 0) :])
     held_names = dict.fromkeys(held for entry in meant.values() for held in entry.hold)
     there = {name: siblings.reference(xr, request, name) for name in held_names}
-    declared = {entry.name: _declared(request.xr, xr, entry) for entry in step.resources}
+    declared = _declarations(request)
     for name, entry in meant.items():
         found = [there[sibling] for sibling in dict.fromkeys(entry.hold)]
         held = tuple(one for one in found if one is not None)
@@ -99,7 +99,7 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
             xr=xr,
             name=name,
             entry=entry,
-            declares=declared[entry.name],
+            declared=declared[entry.name],
             excess=name in excess,
             siblings=held,
         )
@@ -112,21 +112,22 @@ def _enrolled(step: EnrolInput, xr: XR, request: Request) -> Iterator[Enrolled]:
                 xr=xr,
                 name=name,
                 entry=first.model_copy(update={"name": name, "hold": ()}),
-                declares=declared[first.name],
+                declared=declared[first.name],
                 forgotten=True,
             )
 
 
-def _declared(raw: Raw, xr: XR, entry: EnrolResource) -> Callable[[], Declaration | Refusal]:
-    """Return what tells an entry's declaration; it is read when somebody first asks."""
-    read: list[Declaration | Refusal] = []
+def _declarations(request: Request) -> Mapping[str, Declaration | Refusal]:
+    """Return what each entry declares of a resource that it means, by the entry's name."""
+    if isinstance(request.step, Shared):
+        return parsing.shared(request.xr, _declared, request.step)
+    return _declared(request.xr, request.step)
 
-    def declared() -> Declaration | Refusal:
-        if not read:
-            read.append(declares(raw, xr, entry))
-        return read[0]
 
-    return declared
+def _declared(raw: Raw, step: Raw) -> Mapping[str, Declaration | Refusal]:
+    xr = parsing.shared(raw, parsing.xr)
+    entries = parsing.shared(step, _input).resources
+    return {entry.name: declares(raw, xr, entry) for entry in entries}
 
 
 def _candidates(step: EnrolInput, request: Request, recorded: set[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -50,7 +50,7 @@ class Enrolled:
 
     Attributes:
         entry: What the step says of it.
-        declares: Tells what its entry declares of a resource, or why that cannot be read.
+        declared: What its entry declares of a resource, or why that cannot be read.
         forgotten: The step does not name it any more, though its record is there.
         excess: The step means more new resources than one XR may have, and this is one.
         siblings: What it holds, as far as that is there or named.
@@ -61,7 +61,7 @@ class Enrolled:
     xr: XR
     name: str
     entry: EnrolResource
-    declares: Callable[[], Declaration | Refusal]
+    declared: Declaration | Refusal
     forgotten: bool = False
     excess: bool = False
     siblings: tuple[SubstrateReference, ...] = ()
@@ -135,10 +135,9 @@ class Enrolled:
         fault = self._fault()
         if fault is not None:
             return Refusal(error=fault)
-        declared = self.declares()
-        if isinstance(declared, Refusal):
-            return declared
-        return declared.model_copy(update={"resource": self.name})
+        if isinstance(self.declared, Refusal):
+            return self.declared
+        return self.declared.model_copy(update={"resource": self.name})
 
     def _fault(self) -> ContractError | None:
         """Return why this one declares nothing, whatever its entry says."""

@@ -6,6 +6,7 @@ that Struct alone. Source: reference, crossplane §6.4; docs/decisions/0010.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from google.protobuf import struct_pb2
@@ -24,8 +25,9 @@ _HEAD: Final[tuple[str, ...]] = (
 )
 """What is read of the metadata of a composed object."""
 
-_STATUS: Final[tuple[str, ...]] = ("conditions",)
-"""What is read of the status of one that is not ours."""
+_OF_RECORD: Final[Mapping[str, tuple[str, ...]]] = {"metadata": _HEAD}
+_OF_ANY: Final = {**_OF_RECORD, "status": ("conditions",)}
+"""The parts of which only some fields are read; the status of a record is read whole."""
 
 
 def normalised(struct: struct_pb2.Struct) -> struct_pb2.Struct:
@@ -35,25 +37,32 @@ def normalised(struct: struct_pb2.Struct) -> struct_pb2.Struct:
     counters) changes all the time and decides nothing.
     """
     made = struct_pb2.Struct()
+    choices = _OF_RECORD if _is_record(struct) else _OF_ANY
     source, target = struct.fields, made.fields
-    is_record = _is_record(struct)
     for key in source:
-        value = source[key]
-        choice = _HEAD if key == "metadata" else None
-        if key == "status" and not is_record:
-            choice = _STATUS
-        if choice is None or value.WhichOneof("kind") != "struct_value":
-            target[key].CopyFrom(value)
-        else:
-            _copy(value.struct_value, target[key].struct_value, choice)
+        _copy(source[key], target[key], choices.get(key))
     return made
 
 
-def _copy(source: struct_pb2.Struct, target: struct_pb2.Struct, keys: tuple[str, ...]) -> None:
-    """Copy some fields, as far as they are there."""
+def chosen(struct: struct_pb2.Struct, choices: Mapping[str, tuple[str, ...]]) -> struct_pb2.Struct:
+    """Return an object's kind and of some of its parts some fields, as far as they are there."""
+    made = struct_pb2.Struct()
+    source, target = struct.fields, made.fields
+    for key in ("apiVersion", "kind", *choices):
+        if key in source:
+            _copy(source[key], target[key], choices.get(key))
+    return made
+
+
+def _copy(value: struct_pb2.Value, target: struct_pb2.Value, keys: tuple[str, ...] | None) -> None:
+    """Copy a value, or of a map some fields."""
+    if keys is None or value.WhichOneof("kind") != "struct_value":
+        target.CopyFrom(value)
+        return
+    below = target.struct_value
     # An empty map is not an absent one.
-    target.SetInParent()
-    there, made = source.fields, target.fields
+    below.SetInParent()
+    there, made = value.struct_value.fields, below.fields
     for key in keys:
         if key in there:
             made[key].CopyFrom(there[key])

@@ -17,11 +17,14 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from google.protobuf import struct_pb2
 
 from function.contract import names
+from function.contract.errors import ContractError
 from function.inputs import enrol
+from function.model import parsing
 from function.model.call import Request
-from function.model.objects import Raw, Shared
+from function.model.objects import Raw, Shared, mapping
+from function.render.fields import fieldpath
 from function.wire import observed
-from function.wire.structs import chosen, manifest, plain
+from function.wire.structs import chosen, lazily, manifest, plain
 
 _REMEMBERED_MAX: Final = 128
 """Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
@@ -39,6 +42,11 @@ _XR_MAX_BYTES: Final = 8 * 1024
 
 _CATALOGUE: Final = frozenset({"BlueprintVersion", "CloudCredential", "Cloud"})
 """Kinds that thousands of XRs bring alike, and that hold nothing secret."""
+
+_XR_HEAD: Final = ("name", "namespace", "uid")
+_XR_STATUS: Final = ("conditions",)
+_DECLARED: Final = ("blueprintRef", "cloudCredentialRef", "labels", "parameters", "retry")
+"""What `Declare` reads of the spec of an XR."""
 
 _OF_TOKEN: Final = ("type", "data")
 """What is read of a Secret that holds a token."""
@@ -66,10 +74,10 @@ def request(req: fnv1.RunFunctionRequest, step: Raw) -> Request:
     recorded, held = _marks(req.observed)
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
-        xr=manifest(composite) if enrols else _composite(composite),
-        resources=Objects(req.observed.resources, observed.normalised),
-        whole=Objects(req.observed.resources),
-        desired=Objects(req.desired.resources),
+        xr=_composite(composite, parsing.shared(step, _spec_keys)),
+        resources=Objects(req.observed.resources, lambda one: lazily(observed.normalised(one))),
+        whole=Objects(req.observed.resources, plain),
+        desired=Objects(req.desired.resources, plain),
         held=held if enrols else frozenset(),
         recorded=recorded,
         required=required,
@@ -103,13 +111,37 @@ def _remembered(struct: struct_pb2.Struct) -> Shared:
     return _read_known(data) if len(data) <= _REMEMBERED_MAX_BYTES else _read(data)
 
 
-def _composite(struct: struct_pb2.Struct) -> Shared:
-    data = struct.SerializeToString(deterministic=True)
-    return _read_xr(data) if len(data) <= _XR_MAX_BYTES else _read(data)
+def _composite(struct: struct_pb2.Struct, keys: tuple[str, ...]) -> Shared:
+    """Return what is read of the composite: its identity, part of its spec, its conditions."""
+    data = observed.chosen(struct, {"metadata": _XR_HEAD, "spec": keys, "status": _XR_STATUS})
+    read = data.SerializeToString(deterministic=True)
+    return _read_xr(read) if len(read) <= _XR_MAX_BYTES else _read(read)
+
+
+def _spec_keys(step: Raw) -> tuple[str, ...]:
+    """Return the fields of an XR's spec that a step reads."""
+    if step.get("kind") != enrol.KIND:
+        return _DECLARED
+    entries = step.get("resources")
+    texts = {
+        text
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(text := mapping(entry).get("labelsFrom"), str)
+    }
+    return ("retry", *sorted(key for text in texts if (key := _below_spec(text)) is not None))
+
+
+def _below_spec(text: str) -> str | None:
+    """Return the field of a spec that a path begins with; None: it is no path."""
+    try:
+        first = fieldpath.parse("labelsFrom", text)[1]
+    except ContractError:
+        return None
+    return first if isinstance(first, str) else None
 
 
 class Objects(Mapping[str, dict[str, Any]]):
-    """Objects of a request by name, each cut down and converted when somebody looks at it.
+    """Objects of a request by name, each converted when somebody looks at it.
 
     A pipeline may compose hundreds that are nobody's business here.
     """
@@ -117,31 +149,19 @@ class Objects(Mapping[str, dict[str, Any]]):
     def __init__(
         self,
         source: Mapping[str, fnv1.Resource],
-        cut: Callable[[struct_pb2.Struct], struct_pb2.Struct] = lambda whole: whole,
+        convert: Callable[[struct_pb2.Struct], dict[str, Any]],
     ) -> None:
         self._source = source
-        self._cut = cut
-        self._structs: dict[str, struct_pb2.Struct] = {}
+        self._convert = convert
         self._read: dict[str, dict[str, Any]] = {}
-
-    def struct(self, name: str) -> struct_pb2.Struct:
-        """Return what an object's values are read from.
-
-        Raises:
-            KeyError: There is none of that name.
-        """
-        found = self._structs.get(name)
-        if found is None:
-            # Indexing a protobuf map creates the entry: look before reading.
-            if name not in self._source:
-                raise KeyError(name)
-            found = self._structs[name] = self._cut(self._source[name].resource)
-        return found
 
     def __getitem__(self, name: str) -> dict[str, Any]:
         found = self._read.get(name)
         if found is None:
-            found = self._read[name] = plain(self.struct(name))
+            # Indexing a protobuf map creates the entry: look before reading.
+            if name not in self._source:
+                raise KeyError(name)
+            found = self._read[name] = self._convert(self._source[name].resource)
         return found
 
     def __iter__(self) -> Iterator[str]:

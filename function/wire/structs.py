@@ -5,8 +5,8 @@ Reading and writing. Source: reference, crossplane §6.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from google.protobuf import struct_pb2
 
@@ -60,40 +60,76 @@ def other(value: struct_pb2.Value) -> Any:
             return None
 
 
-class Model(NamedTuple):
-    """An object that the written one resembles, in both forms.
+class Fields(Mapping[str, Any]):
+    """The fields of a Struct as plain values, each converted when somebody first reads it."""
 
-    Attributes:
-        struct: As it came.
-        known: As it was read.
+    __slots__ = ("_fields", "_read")
+
+    def __init__(self, struct: struct_pb2.Struct) -> None:
+        self._fields = struct.fields
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._read:
+            # Indexing a protobuf map creates the entry: look before reading.
+            if key not in self._fields:
+                raise KeyError(key)
+            self._read[key] = other(self._fields[key])
+        return self._read[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+def lazily(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """Return an object as plain values, the fields of its spec as they are read.
+
+    Of a spec, which is most of an object, a composition reads few fields.
     """
+    fields = struct.fields
+    made: dict[str, Any] = {}
+    for key in fields:
+        value = fields[key]
+        is_spec = key == "spec" and value.WhichOneof("kind") == "struct_value"
+        made[key] = Fields(value.struct_value) if is_spec else other(value)
+    return made
 
-    struct: struct_pb2.Struct
-    known: Mapping[str, Any]
 
-
-NO_MODEL: Final = Model(struct_pb2.Struct(), {})
-
-
-def write(target: struct_pb2.Struct, value: Mapping[str, Any], model: Model) -> None:
-    """Write a mapping into an empty Struct.
-
-    What is as in the model is copied, which costs next to nothing: of a node that stays as
-    it is, that is nearly all.
-    """
-    fields, known_fields, known = target.fields, model.struct.fields, model.known
+def write(target: struct_pb2.Struct, value: Mapping[str, Any]) -> None:
+    """Write a mapping into an empty Struct."""
+    fields = target.fields
     for key, item in value.items():
-        if item.__class__ is str:
-            fields[key].string_value = item
+        _set(fields[key], item)
+
+
+def patch(target: struct_pb2.Struct, known: Mapping[str, Any], value: Mapping[str, Any]) -> None:
+    """Turn a Struct into another mapping by writing what differs.
+
+    Args:
+        target: The Struct; of it nothing is touched that stays as it is.
+        known: What it says.
+        value: What it is to say; parts that it shares with `known` are passed over.
+    """
+    fields = target.fields
+    for key in known.keys() - value.keys():
+        del fields[key]
+    for key, item in value.items():
+        there = known.get(key, _ABSENT)
+        if there is item:
             continue
-        there = known.get(key)
-        if there is not None and _same(there, item):
-            fields[key].CopyFrom(known_fields[key])
-        elif there.__class__ is dict and item.__class__ is dict and item:
-            below = Model(known_fields[key].struct_value, there)
-            write(fields[key].struct_value, item, below)
-        else:
-            _set(fields[key], item)
+        if there.__class__ is dict and item.__class__ is dict:
+            patch(fields[key].struct_value, there, item)
+        elif there is _ABSENT or not _same(there, item):
+            one = fields[key]
+            # A list would keep its old items before the new ones.
+            one.Clear()
+            _set(one, item)
+
+
+_ABSENT: Final = object()
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -119,10 +155,9 @@ def _set(value: struct_pb2.Value, item: Any) -> None:
         case str():
             value.string_value = item
         case dict():
-            value.struct_value.SetInParent()
-            fields = value.struct_value.fields
-            for key, child in item.items():
-                _set(fields[key], child)
+            below = value.struct_value
+            below.SetInParent()
+            write(below, item)
         case list():
             value.list_value.SetInParent()
             values = value.list_value.values
