@@ -33,6 +33,9 @@ SIZES: Final = (1, 5, 100)
 """Nodes of one XR."""
 
 _LABELS: Final = {f"team-{number}": f"value-{number}" for number in range(10)}
+_SPENT: Final = {"secretRef": {"name": "spent"}, "generation": 1, "state": "Consumed"}
+"""The bootstrap of a node that registered."""
+
 _NODE: Final = {"id": given.ID, "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
 _MANAGED_FIELDS: Final = [
     {
@@ -146,7 +149,7 @@ def _declare_ready(nodes: int) -> fnv1.RunFunctionRequest:
     substrate = given.substrate(given.READY)
     substrate["spec"] = fn.plain(created)["spec"]
     substrate["spec"]["userData"] = _padded(substrate["spec"]["userData"])
-    status = _accepted(phase="Ready", node=_NODE)
+    status = _accepted(phase="Ready", node=_NODE, bootstrap=_SPENT)
     resources = {
         "record": _observed(given.record(status)),
         "substrate": _observed(substrate),
@@ -172,7 +175,7 @@ def _enrol_ready(nodes: int) -> fnv1.RunFunctionRequest:
         world.objects[name]["status"] = {"conditions": [given.READY]}
         provider = world.objects[name]["spec"]["forProvider"]
         provider["userData"] = _padded(provider["userData"])
-        world.say(name, node=_NODE, phase="Ready")
+        world.say(name, node=_NODE, phase="Ready", bootstrap=_SPENT)
     # Once more, for the record says now what it sees.
     world.step()
     return _settled(world)

@@ -9,8 +9,10 @@ the request's tag in the answer. Source: reference, crossplane §2.3, §6.4 and 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,7 @@ from crossplane.function import logging, response
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
 
+from function.cache import LRUNodeCache, SettledNodes
 from function.compose.substrate_identity import StrangerError
 from function.contract.conditions import DesiredCondition
 from function.contract.errors import ContractError
@@ -26,6 +29,7 @@ from function.inputs import declare, enrol
 from function.model.call import Answer, Composed, Notice, Request, Ttl
 from function.model.objects import Raw
 from function.wire import requests, structs
+from function.wire.requests import Objects
 from function.wire.structs import plain
 
 __all__ = ["RESPONSE_MAX_BYTES", "FunctionRunner", "plain", "run"]
@@ -58,10 +62,15 @@ _COMPOSITE: Final = fnv1.TARGET_COMPOSITE
 
 
 class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
-    """Answers RunFunction."""
+    """Answers RunFunction.
+
+    What it keeps of settled nodes changes how long an answer takes, and nothing of it: equal
+    requests get equal answers whatever came before.
+    """
 
     def __init__(self) -> None:
         self._log = logging.get_logger()
+        self._kept = SettledNodes(key=os.urandom(32))
 
     async def RunFunction(  # noqa: N802 - gRPC's name
         self, req: fnv1.RunFunctionRequest, _: grpc.aio.ServicerContext
@@ -71,7 +80,7 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
         Idempotency: a pure function of the request; equal requests get equal answers.
         """
         try:
-            return run(req)
+            return run(req, self._kept)
         except StrangerError as error:
             rsp = _fatal(req, f"cannot run step: {error}")
             _say(rsp, error.verdict)
@@ -90,13 +99,15 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
             return _fatal(req, f"cannot run step: internal error; look for tag {tag} in the log")
 
 
-def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
+def run(req: fnv1.RunFunctionRequest, kept: SettledNodes | None = None) -> fnv1.RunFunctionResponse:
     """Answer one request.
 
     Desired state, context and tag of the request are kept.
 
     Args:
         req: The request.
+        kept: What settled nodes composed in earlier calls; it changes how long an answer takes,
+            and nothing of the answer.
 
     Raises:
         ContractError: The step's input is unreadable.
@@ -106,11 +117,25 @@ def run(req: fnv1.RunFunctionRequest) -> fnv1.RunFunctionResponse:
     if not isinstance(kind, str) or kind not in _INPUTS:
         raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
     request = requests.request(req, step)
+    cache = _cache(kept, request)
+    if cache is not None:
+        request = replace(request, cache=cache)
     answer = _INPUTS[kind](request)
     rsp = _response(req, request, answer)
+    if cache is not None:
+        cache.restore(rsp.desired)
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
+        if cache is not None:
+            cache.keep(rsp.desired)
         return rsp
     return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
+
+
+def _cache(kept: SettledNodes | None, request: Request) -> LRUNodeCache | None:
+    given, seen = request.desired, request.resources
+    if kept is None or not isinstance(given, Objects) or not isinstance(seen, Objects):
+        return None
+    return LRUNodeCache(kept, given, seen)
 
 
 def _response(

@@ -14,7 +14,7 @@ from function.compose.conditions import MESSAGE_MAX
 from function.contract import conditions
 from function.contract.conditions import ConditionType, DesiredCondition, Reason
 from function.model.call import Answer, ComposedNode, Notice, Outcome, Ttl
-from function.model.objects import Raw, status
+from function.model.objects import Raw
 
 _SOONEST: Final = (Ttl.WAITING, Ttl.CUT_OFF, Ttl.REFUSED, Ttl.STEADY)
 _RESPONSIVE: Final = "Responsive"
@@ -52,21 +52,21 @@ _NOBODY: Final = tuple(
 )
 
 
-def ttl(xr: Raw, outcomes: Iterable[Outcome]) -> Ttl:
+def ttl(told: Raw, outcomes: Iterable[Outcome]) -> Ttl:
     """Return the shortest time that any of them holds.
 
     Args:
-        xr: The observed composite; while its breaker is open, none holds long.
+        told: The observed composite's status; while its breaker is open, none holds long.
         outcomes: Of its resources.
     """
     given = {outcome.ttl for outcome in outcomes}
-    responsive = conditions.find(status(xr), _RESPONSIVE)
+    responsive = conditions.find(told, _RESPONSIVE)
     if responsive is not None and responsive.status == "False":
         given.add(Ttl.CUT_OFF)
     return next((one for one in _SOONEST if one in given), Ttl.STEADY)
 
 
-def notices(xr: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
+def notices(told: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
     """Return the warnings that the XR's conditions do not tell already.
 
     Idempotency: once the condition is on the XR, nothing more is said.
@@ -76,15 +76,15 @@ def notices(xr: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
         for verdict in said
         if verdict.type is ConditionType.CLOUD_TAGS_COMPLETE
         and verdict.status is False
-        and not _told(xr, verdict)
+        and not _is_told(told, verdict)
     )
 
 
-def single(xr: Raw, node: ComposedNode) -> Answer:
+def single(told: Raw, node: ComposedNode) -> Answer:
     """Return the answer of an input that composes one substrate and its record.
 
     Args:
-        xr: The observed composite.
+        told: The observed composite's status.
         node: What became of it.
     """
     outcome = node.outcome
@@ -93,9 +93,9 @@ def single(xr: Raw, node: ComposedNode) -> Answer:
         ready=outcome.ready,
         verdicts=outcome.verdicts,
         status=outcome.status,
-        ttl=ttl(xr, [outcome]),
+        ttl=ttl(told, [outcome]),
         requirements=outcome.requirements,
-        notices=notices(xr, outcome.verdicts),
+        notices=notices(told, outcome.verdicts),
     )
 
 
@@ -124,6 +124,6 @@ def _rank(verdict: DesiredCondition) -> int:
     return _GOOD if good else 0
 
 
-def _told(xr: Raw, verdict: DesiredCondition) -> bool:
-    found = conditions.find(status(xr), verdict.type)
+def _is_told(told: Raw, verdict: DesiredCondition) -> bool:
+    found = conditions.find(told, verdict.type)
     return found is not None and (found.reason, found.message) == (verdict.reason, verdict.message)

@@ -12,7 +12,7 @@ from pydantic import Field
 from function.compose import merged_conditions, pipeline, substrate_identity
 from function.contract import names
 from function.contract.record import Enrolment
-from function.inputs import declaration
+from function.inputs import declaration, settled
 from function.inputs.declaration import Objects, Standing
 from function.inputs.schema import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, StrictInput
 from function.model import parsing
@@ -42,14 +42,11 @@ def answer(request: Request) -> Answer:
     Raises:
         ContractError: The step's input is unreadable.
     """
-    outcome = declare(request)
-    composed = {
-        names.RESOURCE_RECORD: outcome.record,
-        names.RESOURCE_SUBSTRATE: outcome.substrate,
-    }
-    resources = {name: one for name, one in composed.items() if one is not None}
-    node = ComposedNode(outcome=outcome, resources=resources, holds=False)
-    return merged_conditions.single(request.xr, node)
+    node = settled.composed(request, settled.declared_slice(request), lambda: _node(request))
+    if node is None:
+        message = "a ProvisionedResource always has an outcome"
+        raise AssertionError(message)
+    return merged_conditions.single(request.told, node)
 
 
 def declare(request: Request) -> Outcome:
@@ -58,13 +55,28 @@ def declare(request: Request) -> Outcome:
     Raises:
         ContractError: The step's input is unreadable.
     """
+    return _node(request).outcome
+
+
+def _node(request: Request) -> ComposedNode:
     objects = Objects(
         blueprint=request.lookup(_BLUEPRINT),
         credential=request.lookup(_CREDENTIAL),
         cloud=request.lookup(_CLOUD),
         preview=request.preview and not _begun(request),
     )
-    return pipeline.compose(_facts(request, objects), _requirements(request.xr, objects))
+    facts = _facts(request, objects)
+    outcome = pipeline.compose(facts, _requirements(request.xr, objects))
+    composed = {
+        names.RESOURCE_RECORD: outcome.record,
+        names.RESOURCE_SUBSTRATE: outcome.substrate,
+    }
+    return ComposedNode(
+        outcome=outcome,
+        resources={name: one for name, one in composed.items() if one is not None},
+        holds=False,
+        settled=settled.is_settled(facts, outcome),
+    )
 
 
 def _begun(request: Request) -> bool:

@@ -6,6 +6,7 @@ Everything that the step does not name stays as earlier steps left it. Source: d
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -13,6 +14,7 @@ from function.compose import merged_conditions, pipeline, siblings
 from function.contract import names
 from function.contract.errors import ContractError
 from function.contract.record import Declaration
+from function.inputs import settled
 from function.inputs.enrol_schema import RECORD_PREFIX, RESOURCES_MAX, EnrolInput, EnrolResource
 from function.inputs.enrolled_resource import Enrolled, declares
 from function.model import parsing
@@ -42,8 +44,12 @@ def answer(request: Request) -> Answer:
         raise ContractError(field="input", rule="must be the only Enrol step of its pipeline")
     xr = parsing.shared(request.xr, parsing.xr)
     enrolled = {one.name: one for one in _enrolled(step, xr, request)}
-    made = {name: _node(one) for name, one in enrolled.items()}
-    nodes = {name: node for name, node in made.items() if node is not None}
+    nodes: dict[str, ComposedNode] = {}
+    for name, one in enrolled.items():
+        part = settled.enrolled_slice(one)
+        node = settled.composed(request, part, functools.partial(_node, one))
+        if node is not None:
+            nodes[name] = node
     outcomes = {name: node.outcome for name, node in nodes.items()}
     resources: dict[str, Composed | None] = {}
     for node in nodes.values():
@@ -58,9 +64,9 @@ def answer(request: Request) -> Answer:
         ready=all(outcome.open for outcome in outcomes.values()),
         verdicts=said,
         status={},
-        ttl=merged_conditions.ttl(request.xr, outcomes.values()),
+        ttl=merged_conditions.ttl(request.told, outcomes.values()),
         requirements=_requirements(enrolled, outcomes),
-        notices=merged_conditions.notices(request.xr, said),
+        notices=merged_conditions.notices(request.told, said),
     )
 
 
@@ -71,7 +77,10 @@ def _node(one: Enrolled) -> ComposedNode | None:
         return None
     outcome = pipeline.compose(facts, {})
     return ComposedNode(
-        outcome=outcome, resources=_composed(one, facts, outcome), holds=siblings.holds(facts)
+        outcome=outcome,
+        resources=_composed(one, facts, outcome),
+        holds=siblings.holds(facts),
+        settled=settled.is_settled(facts, outcome),
     )
 
 

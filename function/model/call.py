@@ -5,11 +5,11 @@ Frozen values. `raw` fields may hold a token inside user data, so they never sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, unique
-from typing import Any
+from typing import Any, Protocol
 
 from function.contract.conditions import DesiredCondition
 from function.model.objects import Raw
@@ -62,6 +62,8 @@ class Request:
         step: The step's input object.
         preview: The request's context asks for a preview.
         recorded: Names of the observed resources that are records.
+        told: The observed composite's status, of which the conditions are read.
+        cache: What settled nodes composed in earlier calls, or None.
     """
 
     xr: Raw = field(repr=False)
@@ -73,6 +75,8 @@ class Request:
     desired: Mapping[str, Raw] = field(default_factory=dict, repr=False)
     held: frozenset[str] = frozenset()
     recorded: frozenset[str] = frozenset()
+    told: Raw = field(default_factory=dict, repr=False)
+    cache: NodeCache | None = field(default=None, repr=False)
 
     def lookup(self, requirement: str) -> Lookup:
         """Return what became of a requirement."""
@@ -170,8 +174,34 @@ class ComposedNode:
         outcome: What its composition said.
         resources: What to compose, by name; None: nothing.
         holds: Whether it holds its siblings.
+        settled: Whether it may be kept for later calls.
     """
 
     outcome: Outcome
     resources: Mapping[str, Composed | None]
     holds: bool
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSlice:
+    """The parts of a request that the composition of one node reads.
+
+    Attributes:
+        said: Digests and texts of what it reads beside the objects that are named.
+        given: Names of the resources that earlier steps composed.
+        observed: Names of the observed resources.
+    """
+
+    said: tuple[bytes, ...]
+    given: tuple[str, ...]
+    observed: tuple[str, ...]
+
+
+class NodeCache(Protocol):
+    """What settled nodes composed in earlier calls."""
+
+    def composed(
+        self, part: NodeSlice, compose: Callable[[], ComposedNode | None]
+    ) -> ComposedNode | None:
+        """Return what is kept for a slice, else what is composed now."""

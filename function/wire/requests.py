@@ -71,13 +71,15 @@ def request(req: fnv1.RunFunctionRequest, step: Raw) -> Request:
     }
     enrols = step.get("kind") == enrol.KIND
     composite = req.observed.composite.resource
+    status = observed.chosen(composite, {"status": _XR_STATUS})
     recorded, held = _marks(req.observed)
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     return Request(
         xr=_composite(composite, parsing.shared(step, _spec_keys)),
-        resources=Objects(req.observed.resources, lambda one: lazily(observed.normalised(one))),
-        whole=Objects(req.observed.resources, plain),
-        desired=Objects(req.desired.resources, plain),
+        told=mapping(plain(status).get("status")),
+        resources=Objects(req.observed.resources, lazily, observed.normalised),
+        whole=Objects(req.observed.resources),
+        desired=Objects(req.desired.resources),
         held=held if enrols else frozenset(),
         recorded=recorded,
         required=required,
@@ -112,8 +114,8 @@ def _remembered(struct: struct_pb2.Struct) -> Shared:
 
 
 def _composite(struct: struct_pb2.Struct, keys: tuple[str, ...]) -> Shared:
-    """Return what is read of the composite: its identity, part of its spec, its conditions."""
-    data = observed.chosen(struct, {"metadata": _XR_HEAD, "spec": keys, "status": _XR_STATUS})
+    """Return what is read of the composite: its identity and part of its spec."""
+    data = observed.chosen(struct, {"metadata": _XR_HEAD, "spec": keys})
     read = data.SerializeToString(deterministic=True)
     return _read_xr(read) if len(read) <= _XR_MAX_BYTES else _read(read)
 
@@ -141,27 +143,48 @@ def _below_spec(text: str) -> str | None:
 
 
 class Objects(Mapping[str, dict[str, Any]]):
-    """Objects of a request by name, each converted when somebody looks at it.
+    """Objects of a request by name, each cut down and converted when somebody looks at it.
 
     A pipeline may compose hundreds that are nobody's business here.
+
+    Args:
+        source: The resources.
+        cut: Cuts an object down to what is read; None: it is read whole.
+        convert: Converts what is left of it.
     """
 
     def __init__(
         self,
         source: Mapping[str, fnv1.Resource],
-        convert: Callable[[struct_pb2.Struct], dict[str, Any]],
+        convert: Callable[[struct_pb2.Struct], dict[str, Any]] = plain,
+        cut: Callable[[struct_pb2.Struct], struct_pb2.Struct] | None = None,
     ) -> None:
         self._source = source
+        self._cut = cut
         self._convert = convert
+        self._structs: dict[str, struct_pb2.Struct] = {}
         self._read: dict[str, dict[str, Any]] = {}
 
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        found = self._read.get(name)
+    def resource(self, name: str) -> bytes:
+        """Return everything that can be read under a name, as bytes that equal ones share."""
+        # Crossplane sends a map in any order.
+        one = self._source[name] if self._cut is None else self._struct(name)
+        return bytes(one.SerializeToString(deterministic=True))
+
+    def _struct(self, name: str) -> struct_pb2.Struct:
+        found = self._structs.get(name)
         if found is None:
             # Indexing a protobuf map creates the entry: look before reading.
             if name not in self._source:
                 raise KeyError(name)
-            found = self._read[name] = self._convert(self._source[name].resource)
+            found = self._source[name].resource
+            found = self._structs[name] = found if self._cut is None else self._cut(found)
+        return found
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        found = self._read.get(name)
+        if found is None:
+            found = self._read[name] = self._convert(self._struct(name))
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -25,9 +25,9 @@ def minted(seed: str) -> str:
     return f"psb_prod_{'a' * 26}_node_{text[:32]}"
 
 
-def expected() -> World:
+def expected(**fields: Any) -> World:
     """Accepted nodes whose machines are still to be made."""
-    world = World(entry("server-*"), **{name: server() for name in SERVERS})
+    world = World(entry("server-*", **fields), **{name: server() for name in SERVERS})
     world.step()
     for name in SERVERS:
         world.accept(name)
