@@ -39,7 +39,7 @@ class _Spec(Shape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
+class DeclaredObjects:
     """What the declaration refers to, as far as it was looked up."""
 
     blueprint: Lookup
@@ -76,7 +76,7 @@ class _RefusedError(Exception):
         super().__init__(str(refusal.error))
 
 
-def declared(raw: Raw, objects: Objects, standing: Standing) -> Declaration | Refusal:
+def declared(raw: Raw, objects: DeclaredObjects, standing: Standing) -> Declaration | Refusal:
     """Return what a ProvisionedResource declares, or why it cannot be resolved.
 
     Args:
@@ -102,11 +102,11 @@ def _settled(raw: Raw, *found: Raw) -> _Declared:
     """Return what is declared where everything that it refers to is there."""
     blueprint, credential, cloud = (Lookup(looked=True, raw=one) for one in found)
     return _read(
-        raw, Objects(blueprint=blueprint, credential=credential, cloud=cloud, preview=False)
+        raw, DeclaredObjects(blueprint=blueprint, credential=credential, cloud=cloud, preview=False)
     )
 
 
-def _read(raw: Raw, objects: Objects) -> _Declared:
+def _read(raw: Raw, objects: DeclaredObjects) -> _Declared:
     xr = parsing.shared(raw, parsing.xr)
     if xr.project_id is None:
         raise ContractError(
@@ -176,7 +176,7 @@ def _same_node(declared: Declaration, accepted: Declaration) -> None:
             raise ContractError(field=field, rule=rule, reason=Reason.IMMUTABLE)
 
 
-def _blueprint(objects: Objects) -> BlueprintVersionSpec:
+def _blueprint(objects: DeclaredObjects) -> BlueprintVersionSpec:
     field = "spec.blueprintRef"
     raw = _found(objects.blueprint, field, Reason.BLUEPRINT_NOT_FOUND, "BlueprintVersion")
     blueprint = parsing.shared(raw, _blueprint_spec)
@@ -206,7 +206,7 @@ def _cloud_spec(raw: Raw) -> CloudSpec:
     return parsing.parsed(CloudSpec, mapping(raw.get("spec")), "Cloud.spec")
 
 
-def _provider(objects: Objects, blueprint: BlueprintVersionSpec) -> CloudProvider:
+def _provider(objects: DeclaredObjects, blueprint: BlueprintVersionSpec) -> CloudProvider:
     if objects.preview and (objects.credential.raw is None or objects.cloud.raw is None):
         return blueprint.provider_kinds[0]
     field = "spec.cloudCredentialRef"
@@ -223,7 +223,7 @@ def _provider(objects: Objects, blueprint: BlueprintVersionSpec) -> CloudProvide
     return cloud.provider
 
 
-def at_hand(objects: Objects, accepted: Declaration | None) -> BlueprintVersionSpec | None:
+def at_hand(objects: DeclaredObjects, accepted: Declaration | None) -> BlueprintVersionSpec | None:
     """Return the blueprint if it is readable and the one that was accepted."""
     if accepted is not None and accepted.blueprint is not None:
         name = metadata(objects.blueprint.raw or {}).get("name")

@@ -13,7 +13,7 @@ from function.compose import merged_conditions, pipeline, substrate_identity
 from function.contract import names
 from function.contract.record import Enrolment
 from function.inputs import declaration, settled
-from function.inputs.declaration import Objects, Standing
+from function.inputs.declaration import DeclaredObjects, Standing
 from function.inputs.schema import API_VERSION_SAYS, KIND_SAYS, InputEnrolment, StrictInput
 from function.model import parsing
 from function.model.call import Answer, ComposedNode, Outcome, Request, Requirement
@@ -59,7 +59,7 @@ def declare(request: Request) -> Outcome:
 
 
 def _node(request: Request) -> ComposedNode:
-    objects = Objects(
+    objects = DeclaredObjects(
         blueprint=request.lookup(_BLUEPRINT),
         credential=request.lookup(_CREDENTIAL),
         cloud=request.lookup(_CLOUD),
@@ -89,7 +89,7 @@ def _begun(request: Request) -> bool:
     )
 
 
-def _facts(request: Request, objects: Objects) -> Facts:
+def _facts(request: Request, objects: DeclaredObjects) -> Facts:
     enrolment = parsing.shared(request.step, _enrolment)
     xr, resource = parsing.shared(request.xr, parsing.xr), names.RESOURCE_RECORD
     observed, listed = request.resources.get(resource), request.lookup(pipeline.REQUIRE_RECORD)
@@ -122,7 +122,7 @@ def _enrolment(step: Raw) -> Enrolment:
     return Enrolment(**knobs.model_dump(exclude_none=True))
 
 
-def _requirements(xr: Raw, objects: Objects) -> dict[str, Requirement]:
+def _requirements(xr: Raw, objects: DeclaredObjects) -> dict[str, Requirement]:
     """Return the whole accumulated set: the cloud is known once the credential is."""
     spec = mapping(xr.get("spec"))
     wanted = {
