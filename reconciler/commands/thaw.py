@@ -1,4 +1,4 @@
-"""`broker thaw`: a person's word that what a frozen driver sees is true.
+"""`broker thaw`: a person's word that what a frozen controller sees is true.
 
 Its flags and what it prints. Only `reconciler.main` imports it. Source:
 docs/operations/freeze.md.
@@ -35,7 +35,7 @@ REASON_MAX: Final = 512
 )
 @click.option("--reason", required=True, help="Why what is seen is true; it is kept.")
 def thaw(slug: str, reason: str) -> None:
-    """Declare that what the frozen driver of a management cluster sees is true.
+    """Declare that what the frozen controller of a management cluster sees is true.
 
     For ten minutes records that vanished are believed to be gone: their nodes leave the mesh,
     and their machines are deleted. Say it only after the cause in the log and /metrics is

@@ -1,4 +1,4 @@
-"""What a driver says of itself, for people and for metrics.
+"""What a controller says of itself, for people and for metrics.
 
 One value, read at one moment.
 """
@@ -21,7 +21,7 @@ class Worked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerState:
-    """A driver at one moment.
+    """A controller at one moment.
 
     Attributes:
         worked: By a key's kind and whether its work failed.

@@ -1,8 +1,7 @@
 """The only place that names concrete adapters.
 
-Opening what `broker serve` holds open, in order, and closing it in reverse; `leading` is
-what a leader does, `driving` makes its driver, `listening` binds the listeners.
-`reconciler.main` imports it; tests may. Source: seed 000 "Operational model": boot sweep
+Opens what `broker serve` holds open, in order, and closes it in reverse. `leader` is what a
+leading process runs, `controller` builds it, `listeners` binds the listeners. Source: seed 000 "Operational model": boot sweep
 before the listeners bind, then a ticker.
 """
 
@@ -95,7 +94,7 @@ async def _candidate(
     """Stand for the lease; return once somebody leads."""
     candidacies = leases(settings)
     stack.callback(candidacies.close)
-    candidate = leader_election(settings, candidacies, router.pulse)
+    candidate = leader_election(settings, candidacies, router.liveness)
     work = _beside(stack, candidate.run(leader.lead))
     await _first_done(work, router.steered.wait(), candidate.standing_by.wait())
     return work

@@ -1,6 +1,6 @@
-"""What a process does while it leads: a driver over a store of its own.
+"""What a process does while it leads: a controller over a store of its own.
 
-Putting a term's driver together and taking it apart at once. Source: seed 000 "Operational
+Putting a term's controller together and taking it apart at once. Source: seed 000 "Operational
 model": boot sweep, then a ticker; docs/decisions/0015.
 """
 
@@ -47,7 +47,7 @@ SWEEP_TIMEOUT_S: Final = 30.0
 left goes on beside them."""
 
 POOL_MAX: Final = 16
-"""Connections of the one driver, beside those of the listeners of every replica."""
+"""Connections of the one controller, beside those of the listeners of every replica."""
 
 END_S: Final = 2.0
 """Longest wait for the orphan sweep to notice that its term is over; its connections are gone."""
@@ -61,22 +61,22 @@ _log = logging.getLogger("reconciler.wiring")
 
 
 class LeaderRouter:
-    """Hands what every replica hears on to the driver, while there is one.
+    """Hands what every replica hears on to the controller, while there is one.
 
     Attributes:
         metrics: What this process counts, whether it leads or not.
-        pulse: What was last heard of the lease and of the driver.
+        liveness: What was last heard of the lease and of the controller.
     """
 
-    def __init__(self, metrics: CollectorRegistry, pulse: Liveness) -> None:
+    def __init__(self, metrics: CollectorRegistry, liveness: Liveness) -> None:
         self.metrics = metrics
-        self.pulse = pulse
+        self.liveness = liveness
         self.controller: Controller | None = None
         self.orphan_sweep: OrphanSweep | None = None
         self.listening = False
         """Whether nodes reach us already: then nothing waits for a boot sweep to end."""
         self.steered = asyncio.Event()
-        """Set once a driver of ours has finished its boot sweep."""
+        """Set once a controller of ours has finished its boot sweep."""
 
     def changed(self, kind: str, key: tuple[str, str]) -> None:
         """Hear of a change in a cache."""
@@ -94,7 +94,7 @@ class LeaderRouter:
 
     @property
     def state(self) -> ControllerState | None:
-        """What the driver says of itself; None while none is ours."""
+        """What the controller says of itself; None while none is ours."""
         return None if self.controller is None else self.controller.state
 
     def orphans(self) -> Mapping[OrphanFinding, int] | None:
@@ -109,7 +109,7 @@ class LeaderRouter:
         leader elsewhere only that there is one.
         """
         died = None if self.controller is None else self.controller.sweep_fault
-        return died or self.pulse.fault
+        return died or self.liveness.fault
 
 
 class Leader:
@@ -164,10 +164,10 @@ class Leader:
                 self._breaker,
                 term.check,
             )
-            controller.ticker.on_end = self._router.pulse.finished
+            controller.ticker.on_end = self._router.liveness.finished
             self._router.controller = controller
             await self._boot(controller)
-        self._router.pulse.begun()
+        self._router.liveness.begun()
         self._router.steered.set()
         slug = self._settings.management_cluster
         orphans = make_orphan_sweep(slug, store, self._cluster, term.check)
@@ -225,7 +225,9 @@ def make_liveness(settings: Settings) -> Liveness:
     return Liveness(_clock, unled=settings.lease_ttl, looks=looks)
 
 
-def leader_election(settings: Settings, store: PostgresLeases, pulse: Liveness) -> LeaderElection:
+def leader_election(
+    settings: Settings, store: PostgresLeases, liveness: Liveness
+) -> LeaderElection:
     """Make this process a candidate for its management cluster.
 
     In a container that starts again, name and number are those of the process before it: the
@@ -237,7 +239,7 @@ def leader_election(settings: Settings, store: PostgresLeases, pulse: Liveness) 
         holder=f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(8)}",
         pace=Pace(ttl=settings.lease_ttl),
         clock=_clock,
-        heard=pulse.led,
+        heard=liveness.led,
     )
 
 

@@ -20,7 +20,7 @@ from reconciler.app.outbox.relay import Relay, RelayPorts
 from reconciler.settings import Settings, SettingsError
 
 EVENTS: Final = "events"
-"""The topic that is rung when the driver committed something."""
+"""The topic that is rung when the controller committed something."""
 REGISTERED: Final = "registered"
 """The topic of registrations; its detail is the resource's id."""
 

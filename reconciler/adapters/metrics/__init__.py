@@ -1,4 +1,4 @@
 """What `/metrics` shows of the reconciler.
 
-The registry and the families of process, driver and caches.
+The registry and the families of process, controller and caches.
 """

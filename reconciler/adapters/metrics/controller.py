@@ -1,4 +1,4 @@
-"""The families of the driver and its caches, read when somebody asks.
+"""The families of the controller and its caches, read when somebody asks.
 
 Names, help and bounded labels. No label is taken from an object: a kind of key, an outcome,
 a cause and a kind of object are closed sets. Source: docs/operations/metrics.md.
@@ -30,10 +30,10 @@ def registry() -> CollectorRegistry:
 
 
 class ControllerCollector(Collector):
-    """Reads the driver of this process, while it leads.
+    """Reads the controller of this process, while it leads.
 
     Args:
-        state: The driver's; None while another replica leads.
+        state: The controller's; None while another replica leads.
         caches: Every kind's cache.
     """
 
@@ -44,7 +44,7 @@ class ControllerCollector(Collector):
         self._caches = caches
 
     def collect(self) -> Iterable[Metric]:
-        """Yield every family; those of the driver have no sample on a standby."""
+        """Yield every family; those of the controller have no sample on a standby."""
         state = self._state()
         leading = state is not None
         yield _gauge("driver_leading", "Whether this process drives the cluster.", leading)

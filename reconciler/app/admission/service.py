@@ -238,7 +238,7 @@ class Service:
         declared = view.spec.declaration
         retried = declared.retry > existing.accepted.retry
         starts_over = existing.may_retry(declared)
-        # What is made anew is rendered with today's knobs; a machine that is there keeps its own.
+        # What is made anew is rendered with today's options; a machine that is there keeps its own.
         forgets = starts_over and not view.spec.observed.exists
         return replace(
             existing,

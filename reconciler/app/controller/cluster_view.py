@@ -1,6 +1,6 @@
 """What one process sees of one management cluster, and what it makes of it.
 
-The driver's way to its caches, and to what judges them.
+The controller's way to its caches, and to what judges them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ClusterView:
         version_of: A record's resourceVersion without reading the record; None reads it.
         record_exists: Whether a record is there by a live GET; None trusts the cache.
         list_anew: Hears that the cached records are wrong; a list of them follows.
-        steadiness: Whether what is seen is believed.
+        breaker: Whether what is seen is believed.
     """
 
     records: Callable[[], View]

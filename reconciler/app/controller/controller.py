@@ -1,6 +1,6 @@
-"""What drives one management cluster: changes in, ticks out, a sweep as the safety net.
+"""What drives one management cluster: changes in, reconciles out, a sweep as the safety net.
 
-Turning changes into keys and keys into ticks. One bad object never stops the others: the
+Turning changes into keys and keys into reconciles. One bad object never stops the others: the
 queue isolates it. Source: seed 000 "Operational model" (boot sweep, steady-state ticker);
 design §5.
 """
@@ -51,7 +51,7 @@ THAW_LASTS: Final = timedelta(minutes=10)
 
 
 class Controller:
-    """Runs the ticks of one management cluster."""
+    """Runs the reconciles of one management cluster."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Controller:
 
     @property
     def state(self) -> ControllerState:
-        """What there is to say of this driver just now."""
+        """What there is to say of this controller just now."""
         mode = self.breaker.mode
         return ControllerState(
             worked={

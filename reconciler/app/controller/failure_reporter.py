@@ -1,6 +1,6 @@
-"""A tick that says on its record what it keeps failing of.
+"""A reconcile that says on its record what it keeps failing of.
 
-Which failures are a record's own, and one word of them in its conditions. What a tick has
+Which failures are a record's own, and one word of them in its conditions. What a reconcile has
 told itself, such as a deregistration that failed, is told already. Source: reference, peers
 §4.2 fault 3; Kubernetes API conventions, "Conditions".
 """
@@ -52,11 +52,11 @@ class FailureReporter(Reconciler):
     async def run(self, raw: dict[str, Any]) -> float | None:
         """Do one record; what it fails of for the third time in a row is said on it.
 
-        It is said once until a tick succeeds, so that a tick which writes something else
+        It is said once until a reconcile succeeds, so that a reconcile which writes something else
         before it fails does not cost a write each time.
 
         Raises:
-            Exception: Whatever the tick failed of.
+            Exception: Whatever the reconcile failed of.
         """
         failing = self._failing = OrderedDict() if self._failing is None else self._failing
         uid = str(raw["metadata"]["uid"])
@@ -78,7 +78,7 @@ class FailureReporter(Reconciler):
         why = Explanation(reason=Reason.RECONCILE_FAILED, message=describe(error)[:MESSAGE_MAX])
         try:
             await self._ports.cluster.records.write_status(raw, self._said(raw, why))
-        except Exception as unsaid:  # noqa: BLE001 - the tick's own failure is what counts
+        except Exception as unsaid:  # noqa: BLE001 - the reconcile's own failure is what counts
             _log.debug("failure_untold error=%s", describe(unsaid))
             return False
         return True

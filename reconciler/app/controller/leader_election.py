@@ -154,7 +154,7 @@ class LeaderElection:
         try:
             await asyncio.wait({work, keeping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # First nothing more may begin, and what waits for Postgres is torn off: a driver
+            # First nothing more may begin, and what waits for Postgres is torn off: a controller
             # that is cancelled in a transaction would wait for the answer to its rollback.
             term.end()
             keeping.cancel()

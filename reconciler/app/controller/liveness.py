@@ -1,6 +1,6 @@
 """Whether this management cluster is driven, as one process can tell.
 
-What was last heard of the lease and of the driver's own looks, and when silence is a fault.
+What was last heard of the lease and of the controller's own looks, and when silence is a fault.
 Heard in memory alone: whoever asks whether a process is ready costs no store anything.
 Source: docs/decisions/0021, "Readiness".
 """
@@ -55,7 +55,7 @@ class Liveness:
             self._finished_at[name] = self._clock()
 
     def begun(self) -> None:
-        """Hear that a driver looked at everything once."""
+        """Hear that a controller looked at everything once."""
         for name in self._finished_at:
             self.finished(name)
 

@@ -2,7 +2,7 @@
 
 Comparing what the caches hold with what the store knows, page by page, and what may rest
 because nothing about it changed since it was looked at. A sweep of ten thousand settled
-records reads one page after the other and ticks a twentieth of them; its longest step
+records reads one page after the other and reconciles a twentieth of them; its longest step
 without yielding is one page.
 """
 
@@ -41,7 +41,7 @@ IN_TURN: Final = 100
 
 
 class RecordFingerprint(NamedTuple):
-    """What a tick's outcome depends on, as far as a sweep sees it."""
+    """What a reconcile's outcome depends on, as far as a sweep sees it."""
 
     record: str
     row: int
@@ -76,7 +76,7 @@ class Sweep:
         return len(self._settled)
 
     def worked_off(self, key: RecordKey, *, resting: bool) -> None:
-        """Hear that a record's tick ended well, and whether it waits for a change alone."""
+        """Hear that a record's reconcile ended well, and whether it waits for a change alone."""
         print_ = self._asked.pop(key, None)
         if print_ is not None and resting:
             self._settled[key] = print_

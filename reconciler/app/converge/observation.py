@@ -1,4 +1,4 @@
-"""What a converging tick sees of an aggregate: the facts its phase is decided from.
+"""What a converging reconcile sees of an aggregate: the facts its phase is decided from.
 
 Gathering them, from the record first and by a live GET where it does not tell, or tells of
 another object than the one that is remembered.
@@ -26,7 +26,7 @@ from reconciler.ports.cluster.substrates import KindNotServedError, NotAllowedEr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The facts of one tick.
+    """The facts of one reconcile.
 
     Attributes:
         resource: The aggregate, with the uid that is to be remembered; not stored yet.
@@ -48,7 +48,7 @@ class Observer:
     async def look(
         self, resource: ProvisionedResource, view: RecordView, *, registered: bool
     ) -> Observation:
-        """Return the facts of one tick; `registered` says whether its node is in the mesh.
+        """Return the facts of one reconcile; `registered` says whether its node is in the mesh.
 
         What the function did not see is looked up once it was there: the first run of an
         XR applied again sees nothing, and a node's substrate may be gone for good. That a node

@@ -65,7 +65,7 @@ class Overdue:
     async def judge(
         self, resource: ProvisionedResource, view: RecordView, facts: StatusFacts
     ) -> OverdueResult:
-        """Return the facts of a tick, with a stall where the substrate is late.
+        """Return the facts of a reconcile, with a stall where the substrate is late.
 
         What has a name already keeps it. That its token has ended has none: it ended because
         the substrate did not come.

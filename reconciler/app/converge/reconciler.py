@@ -1,7 +1,7 @@
-"""One tick of one record: observe, decide, act, record.
+"""One reconcile of one record: observe, decide, act, record.
 
 The converge arm and the choice between it and `teardown`. A crash after any effect leaves a
-state from which the next tick goes on: a claimed generation without a Secret is succeeded
+state from which the next reconcile goes on: a claimed generation without a Secret is succeeded
 by the next one, a stored phase without a status is published again. Source: seed 000 "What
 the reconcile loop does with the result"; design §2, §5.
 """
@@ -56,7 +56,7 @@ class ReconcilerPorts(ReplacementPorts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilerOptions:
-    """What the tick needs of the settings.
+    """What the reconcile needs of the settings.
 
     Attributes:
         enrolment: Published in every record's status.

@@ -27,7 +27,7 @@ from reconciler.ports.store.aggregates import NodeDeregistrar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusInput:
-    """What a tick says beside what is found.
+    """What a reconcile says beside what is found.
 
     Attributes:
         refusal: Why the declaration as it stands is not accepted; None when it is.

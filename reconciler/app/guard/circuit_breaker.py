@@ -29,7 +29,7 @@ ANSWERS_WINDOW_S: Final = 30.0
 """How long an answer of the API server counts."""
 
 LOOK_S: Final = 5.0
-"""How often the evidence is judged while nobody here leads: as often as a driver does."""
+"""How often the evidence is judged while nobody here leads: as often as a controller does."""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class CircuitBreaker:
 
     @contextmanager
     def leading(self) -> Iterator[None]:
-        """Lead for as long as the block lasts; what its driver alone knows ends with it.
+        """Lead for as long as the block lasts; what its controller alone knows ends with it.
 
         What was seen of the cluster outlasts it, and so does a freeze, until it is calm.
         """
@@ -86,7 +86,7 @@ class CircuitBreaker:
             self.missing.only(())
 
     async def watch(self) -> None:
-        """Judge while no driver does, until cancelled: what is too old is dropped then."""
+        """Judge while no controller does, until cancelled: what is too old is dropped then."""
         while True:
             if not self._leads:
                 self.judge()

@@ -1,4 +1,4 @@
-"""One tick of one Project: its id, its namespace, its status.
+"""One reconcile of one Project: its id, its namespace, its status.
 
 The minimal path that gives substrate a place.
 """

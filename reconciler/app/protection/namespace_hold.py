@@ -2,7 +2,7 @@
 
 When it is put, counted anew and let go. The hold stands before the first row is stored and
 goes after the last is Deleted. The count is for people: while many records come at once it
-is not written for each, and the driver asks soon for what is uncounted. Source: design §2
+is not written for each, and the controller asks soon for what is uncounted. Source: design §2
 "What holds it" 3.
 """
 

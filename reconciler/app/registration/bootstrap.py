@@ -1,7 +1,7 @@
 """The bootstrap of one aggregate: a token of the right generation, delivered and kept alive.
 
 When a generation is minted, its delivery, the renewal of its window. A crash after any
-effect leaves a generation that the next tick uses or succeeds with a new one. Source:
+effect leaves a generation that the next reconcile uses or succeeds with a new one. Source:
 design §5 "Tokens"; docs/decisions/0004.
 """
 
@@ -56,7 +56,7 @@ _STRANDED: Final = {
 }
 
 _CLAIMS_MAX: Final = 2
-"""Texts that are tried in one tick: what a crash left under a generation's name is one."""
+"""Texts that are tried in one reconcile: what a crash left under a generation's name is one."""
 
 _TAKEN_OUT: Final = Explanation(
     reason=Reason.DEREGISTERED_ELSEWHERE,

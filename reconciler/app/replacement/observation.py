@@ -165,7 +165,7 @@ def is_absent(view: RecordView) -> bool:
 def _departed(resource: ProvisionedResource, life: TokenLife | None, now: datetime) -> bool:
     """Tell whether a node came with the newest token, now that none is in the mesh.
 
-    One that was there before a recreation began was taken out by it. Both ages are measured,
+    One that was there before a replacement began was taken out by it. Both ages are measured,
     each by the clock that dated its beginning.
     """
     if life is None or life.state is not BootstrapState.CONSUMED:

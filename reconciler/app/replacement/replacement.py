@@ -34,25 +34,25 @@ from reconciler.domain.replacement.replacement import ReplacementStep as Step
 from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject, NotAllowedError
 
 _STEPS_MAX: Final = 8
-"""Steps of one tick: from the beginning to letting go are four; more come with a change of
-the world between two, and the rest with the next tick."""
+"""Steps of one reconcile: from the beginning to letting go are four; more come with a change of
+the world between two, and the rest with the next reconcile."""
 
 SILENT_S: Final = 30.0
 """How soon a node that is overdue to report is looked at again: no change tells of a report."""
 
 _UNDER_WAY: Final = frozenset({Step.WAIT, Step.RELEASE, Step.AWAIT_FUNCTION, Step.FINISH})
 _RESTS: Final = _UNDER_WAY | {Step.NOTHING, Step.STALL, Step.EXHAUSTED}
-"""The steps that end a tick; after any other the world is looked at again."""
+"""The steps that end a reconcile; after any other the world is looked at again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementResult:
-    """What a tick found and did.
+    """What a reconcile found and did.
 
     Attributes:
         resource: The aggregate afterwards.
         registered: Whether its node is in the mesh.
-        waiting: What a recreation under way waits for; None while none is.
+        waiting: What a replacement under way waits for; None while none is.
         stall: What a person must mend; None when nothing is.
         final: `stall` outranks whatever else stalls.
         absent: The function must compose no substrate.

@@ -35,7 +35,7 @@ _HELD_BACK: Final = (
 
 
 def under_way(step: ReplacementStep) -> Explanation:
-    """Say what a recreation waits for."""
+    """Say what a replacement waits for."""
     return Explanation(reason=Reason.RECREATING, message=SAID[step])
 
 

@@ -1,4 +1,4 @@
-"""What a tick makes visible: status, Events, and the parts they are made of.
+"""What a reconcile makes visible: status, Events, and the parts they are made of.
 
 Turning facts into a status write or an Event, compared before written.
 """
@@ -137,7 +137,7 @@ class Publisher:
             await self._cluster.records.record_event(
                 view.raw, reason=reason, message=message, warning=warning
             )
-        except Exception as error:  # noqa: BLE001 - Events are for people; none may stop a tick
+        except Exception as error:  # noqa: BLE001 - Events are for people; none may stop a reconcile
             _log.warning("event_lost reason=%s error=%s", reason, type(error).__name__)
 
 
@@ -174,7 +174,7 @@ def node(registered: RegisteredNode) -> Node:
 def enrolment(
     resource: ProvisionedResource, view: RecordView, current: Enrolment, *, exists: bool = False
 ) -> Enrolment:
-    """Return the knobs to publish: what a record was rendered with stays.
+    """Return the options to publish: what a record was rendered with stays.
 
     A changed base URL or image reaches new nodes only; a document under a running machine
     never changes. The aggregate remembers it, as a record that was restored has no status.

@@ -1,7 +1,7 @@
 """The ordered teardown: the node leaves the mesh, then the substrate goes.
 
-The effects of the teardown arm, one transition a tick, each safe to repeat. A crash after
-any effect is found again by the next tick's live reads. Source: design §2 "Deletion"; seed
+The effects of the teardown arm, one transition a reconcile, each safe to repeat. A crash after
+any effect is found again by the next reconcile's live reads. Source: design §2 "Deletion"; seed
 001.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.domain.aggregate.resource import ProvisionedResource
 
 GENERATION_MAX: Final = 10_000
-"""More generations than a decade of daily recreations; beyond it something loops."""
+"""More generations than a decade of daily replacements; beyond it something loops."""
 
 _IDS: Final = (
     *("id", "resource_id", "project_id", "blueprint_version_id", "cloud_credential_id"),

@@ -1,6 +1,6 @@
 """The status state machine of a ProvisionedResource.
 
-Theory of operation. Each tick gives the current phase and six facts (`ObservedXR`) and
+Theory of operation. Each reconcile gives the current phase and six facts (`ObservedXR`) and
 gets an action and the next phase. There are two arms and two sinks:
 
     converge  Pending, Provisioning, Enrolling, Ready, and any unknown phase (as Pending)
@@ -39,7 +39,7 @@ TEARDOWN: Final = frozenset({Phase.DEREGISTERING, Phase.DEPROVISIONING, Phase.DE
 
 @unique
 class Action(StrEnum):
-    """The one thing a tick does (seed 000, "Ubiquitous language")."""
+    """The one thing a reconcile does (seed 000, "Ubiquitous language")."""
 
     NOOP = "Noop"
     APPLY = "Apply"
@@ -49,7 +49,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedXR:
-    """What a tick saw, all of it facts and none of it wishes.
+    """What a reconcile saw, all of it facts and none of it wishes.
 
     Attributes:
         exists: The substrate object exists.
@@ -86,11 +86,11 @@ def is_teardown(phase: Phase) -> bool:
 
 
 def next_phase(current: str, observed: ObservedXR) -> Decision:
-    """Decide one tick.
+    """Decide one reconcile.
 
     Args:
         current: The stored phase; a string outside the closed set counts as Pending.
-        observed: The facts of this tick.
+        observed: The facts of this reconcile.
 
     Returns:
         Total: every pair maps to a result. Deciding twice on one observation gives the

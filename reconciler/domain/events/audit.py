@@ -56,7 +56,7 @@ def retry(resource: ProvisionedResource, declared: Declaration) -> AuditEntry | 
     """Return the entry of a raised `spec.retry`, or None when it is not raised.
 
     In any phase: what was Failed starts over, a lost machine's node is taken out of the mesh,
-    and recreations are counted from the start. Who raised it is in the API server's audit log.
+    and replacements are counted from the start. Who raised it is in the API server's audit log.
     """
     before = resource.accepted.retry
     if declared.retry <= before:

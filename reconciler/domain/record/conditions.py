@@ -1,4 +1,4 @@
-"""What each condition of a record says: total functions over what a tick knows.
+"""What each condition of a record says: total functions over what a reconcile knows.
 
 The facts of a status and the verdicts on them. Source: kinds.md; Kubernetes API
 conventions, "Conditions"; kstatus.
@@ -50,7 +50,7 @@ class StatusFacts:
         uninjected: The substrate was there before its record, so that no node comes of it.
         substrate_absent: The function must drop the substrate.
         provider_config: Name of the ProviderConfig in use.
-        enrolment: The knobs the document needs.
+        enrolment: The options the document needs.
     """
 
     resource: ProvisionedResource | None

@@ -1,4 +1,4 @@
-"""What a record's status says: a pure rendering of what a tick knows.
+"""What a record's status says: a pure rendering of what a reconcile knows.
 
 The composition of the status document, with transition times kept while a condition's
 status stays the same. Source: kinds.md, "What the function composes"; Kubernetes API
@@ -31,9 +31,9 @@ def render(
     Args:
         previous: The status as last written; only transition times are taken from it, and all
             that it tells where the resource lives elsewhere: it is there still.
-        facts: What this tick knows.
+        facts: What this reconcile knows.
         generation: The record's generation, for `observedGeneration`.
-        now: The time of transitions that happen in this tick.
+        now: The time of transitions that happen in this reconcile.
     """
     resource = facts.resource
     refusal = facts.refusal

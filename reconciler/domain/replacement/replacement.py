@@ -1,7 +1,7 @@
 """A machine whose node does not come: kept, or made anew.
 
-Theory of operation: what a tick knows is a `Situation` of closed sets; `decide` is a table
-read from the top whose first row that fits gives the step, so it is total. A recreation
+Theory of operation: what a reconcile knows is a `Situation` of closed sets; `decide` is a table
+read from the top whose first row that fits gives the step, so it is total. A replacement
 begins by being remembered, so that every crash finds it again; then the tokens end, the
 node leaves the mesh if there is one, and only then is the substrate let go. From there on
 nothing takes it back; before, a node that came or reported wins, and a policy that
@@ -42,7 +42,7 @@ class NodePresence(StrEnum):
 
 @unique
 class ReplacementStep(StrEnum):
-    """What a tick does about it."""
+    """What a reconcile does about it."""
 
     NOTHING = "nothing"
     STALL = "stall"
@@ -80,17 +80,17 @@ class ReplacementFacts:
     """The facts that decide, as closed sets.
 
     Attributes:
-        under_way: A recreation was begun and is not finished.
+        under_way: A replacement was begun and is not finished.
         node: What the mesh says; read after the tokens.
         overdue: The time is up: for a node to come, or for one that came to report.
         fair: All that time one could get through to us, as far as we know.
-        departed: Its node came and left the mesh, and no recreation took it out.
+        departed: Its node came and left the mesh, and no replacement took it out.
         recreate: The accepted policy.
         left: An attempt is left.
         free: It converges: an XR alone composes it and has injected a bootstrap, and no
             refusal, pause, freeze or deletion stands against making it anew.
         spent: No token can bring a node any more.
-        let_go: This recreation has let the substrate go.
+        let_go: This replacement has let the substrate go.
         there: The substrate exists.
         acknowledged: The function has seen that it must compose none.
     """

@@ -14,12 +14,12 @@ from reconciler.domain.aggregate.resource import ProvisionedResource
 
 
 def begun(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
-    """Return the aggregate with its recreation begun: its machine is no node."""
+    """Return the aggregate with its replacement begun: its machine is no node."""
     return replace(resource, phase=Phase.ENROLLING, recreating_since=at, updated_at=at)
 
 
 def abandoned(resource: ProvisionedResource, at: datetime) -> ProvisionedResource:
-    """Return the aggregate as if its recreation had never begun."""
+    """Return the aggregate as if its replacement had never begun."""
     substrate, *siblings = resource.protected
     kept = (replace(substrate, released=False), *siblings)
     return replace(resource, protected=kept, recreating_since=None, updated_at=at)

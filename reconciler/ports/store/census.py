@@ -1,4 +1,4 @@
-"""The port of counting: what the driver must know of all aggregates without reading any whole.
+"""The port of counting: what the controller must know of all aggregates without reading any whole.
 
 Counts, and aggregates as a sweep sees them. Every call costs an index, whatever the number
 of aggregates.

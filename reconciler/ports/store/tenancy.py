@@ -1,6 +1,6 @@
 """The port of tenancy: Domains, Projects, clusters, and who is placed where.
 
-What a Project's tick and the sync of its kinds call.
+What a Project's reconcile and the sync of its kinds call.
 """
 
 from __future__ import annotations
