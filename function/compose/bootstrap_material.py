@@ -1,4 +1,4 @@
-"""What a bootstrap is rendered from, for every input.
+"""Collects what a bootstrap document is rendered from.
 
 Gathering the material.
 """

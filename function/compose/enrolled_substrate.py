@@ -1,4 +1,4 @@
-"""A resource that an earlier step composed, with what is ours put into it.
+"""Puts bootstrap, labels and tags into a resource that an earlier step composed.
 
 What its manifest says. Nothing that the step gave is changed: a bootstrap field it filled
 itself is an error, a tag it set itself stays. Source: design §3, `Enrol`.

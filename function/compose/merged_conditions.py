@@ -1,4 +1,4 @@
-"""What several compositions say together on one XR.
+"""Merges the conditions of several nodes into those of their XR.
 
 Joining their conditions, readiness and times to live. An XR has one condition of a type, so
 the one worth reading speaks first.

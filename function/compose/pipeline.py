@@ -1,4 +1,4 @@
-"""From facts to outcome: the one way a composition goes.
+"""Composes one node: facts in, manifests and conditions out.
 
 Reducing facts to a situation, carrying out a stage's plan, readiness, the XR's status, what
 else is needed.

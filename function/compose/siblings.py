@@ -1,4 +1,4 @@
-"""What must outlive a node: its network, its volume.
+"""Composes the objects that must outlive a node: its network, its volume.
 
 Which siblings are composed, and that they are held. A sibling is composed only after a
 record that lists it was accepted: nobody would ever release one that no record knows.

@@ -1,4 +1,4 @@
-"""Which stage a resource is in, and what is composed in it.
+"""The decision table: which stage a node is in, and what is composed in it.
 
 Theory of operation: a request is reduced to a `Situation` of closed sets; `stage_of` is a
 table read from the top, whose first row that fits gives the stage, so it is total; a

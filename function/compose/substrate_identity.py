@@ -1,4 +1,4 @@
-"""Whether an object in front of us is the one that is composed under its name.
+"""Checks that an observed object is the one composed under its name.
 
 Crossplane observes what `spec.crossplane.resourceRefs` of an XR names and nobody else controls,
 under the name in the object's own annotation. Both are written by who may edit the XR and the

@@ -1,4 +1,4 @@
-"""Which substrate is in front of us, and what is known of one that is not.
+"""Locates the substrate, observed or as the record remembers it.
 
 Readings of facts.
 """

@@ -1,4 +1,4 @@
-"""What can be wrong with declared input, as values that name a field and a rule.
+"""Errors in declared input, as values that name a field and a rule.
 
 The one error family of the contract.
 """

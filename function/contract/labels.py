@@ -1,4 +1,4 @@
-"""How declared labels are checked.
+"""Checks declared labels.
 
 The rule, pure and total; the function applies it for early answers, the reconciler for the
 authoritative one. Source: kinds.md; contracts §6 item 5.

@@ -1,4 +1,4 @@
-"""What values a parameter takes, and whether one does.
+"""The limits of a parameter's values, and the check against them.
 
 The limits as a shape, and the judgement of a value. Source: kinds.md, "BlueprintVersion";
 docs/decisions/0020.

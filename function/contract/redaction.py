@@ -1,4 +1,4 @@
-"""What others say, as it may be told on.
+"""Redacts tokens from messages of third parties.
 
 Taking tokens and user data out of texts of providers and of the record. A provider may
 quote the user data that it refuses: as it is, as base64, or packed, where no token can be

@@ -1,4 +1,4 @@
-"""What a blueprint, or a step, wants done when a node does not register in time.
+"""The policy for a node that does not register in time, as a blueprint or a step sets it.
 
 The shape of that wish and the length of its time. Whatever declares a node may import it.
 Source: issue 5, "Registration timeout"; docs/decisions/0014.

@@ -1,4 +1,4 @@
-"""Whether anybody gets this process's memory.
+"""Keeps this process's memory out of core dumps and other processes.
 
 What asks the operating system to give it to nobody. `function.main` and `reconciler.main`
 call it once, before a secret is in memory. Source: prctl(2), PR_SET_DUMPABLE; getrlimit(2),

@@ -1,4 +1,4 @@
-"""What is counted, and in which words.
+"""The metrics of the function.
 
 The metric families and their bounded labels.
 

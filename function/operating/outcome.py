@@ -1,4 +1,4 @@
-"""What became of one call, read off its request and response.
+"""Classifies one call by its request and response.
 
 Turning a message into a few words of closed sets, for metrics, and into an identity without
 values, for the log. Nothing of a payload but kinds and names leaves here, and those only

@@ -1,4 +1,4 @@
-"""What the operating system may do with this process.
+"""Raises this process's limit of open files.
 
 Room for open files. `reconciler.main` calls it once. Source: getrlimit(2), RLIMIT_NOFILE.
 """

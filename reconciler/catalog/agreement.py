@@ -1,4 +1,4 @@
-"""What the files of one blueprint must agree about: the bootstrap, and parameters.
+"""Checks that the files of one blueprint agree about the bootstrap and the parameters.
 
 Rules that need all three files. Source: contracts §4.2, §6 items 5 and 14.
 """

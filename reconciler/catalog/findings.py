@@ -1,4 +1,4 @@
-"""What is wrong in a catalogue, as values: file, field, rule.
+"""Findings in a catalogue, as values: file, field, rule.
 
 The finding and a list to collect them. Every module of this package imports it.
 """

@@ -1,4 +1,4 @@
-"""Where each strategy puts the bootstrap, as the catalogue sees it.
+"""The fields that each strategy writes, checked in a catalogue's schema.
 
 The closed field map. The function's renderer writes these very paths; a test holds the two
 together, since the reconciler imports no renderer. Source: seed 003, "The injected-XR field

@@ -1,4 +1,4 @@
-"""What a Composition's pipeline reads, writes and composes.
+"""Reads which fields a Composition's pipeline reads, writes and composes.
 
 Taking function-patch-and-transform's input apart, and a careful guess for functions whose
 input is a program. Source: function-patch-and-transform, `pt.fn.crossplane.io/v1beta1

@@ -1,4 +1,4 @@
-"""Which ProviderConfig a Composition refers to, as `BlueprintVersion.spec.providerConfig`.
+"""Derives `BlueprintVersion.spec.providerConfig` from a Composition.
 
 Finding the one name, or the field of the XR that gives it, and the provider that the
 resources are of. Source: kinds.md, "BlueprintVersion"; contracts §4.3.

@@ -1,4 +1,4 @@
-"""What commands on the database have in common: settings in, one line per fault, a status.
+"""Shared by commands on the database: settings in, one line per error, an exit status.
 
 Reading their settings, running them, how they fail. Only `reconciler.main` and modules of
 this package import it.

@@ -1,4 +1,4 @@
-"""What a controller says of itself, for people and for metrics.
+"""The state of a controller, for people and for metrics.
 
 One value, read at one moment.
 """

@@ -1,4 +1,4 @@
-"""What the operators' listener asks: may somebody, and what is there.
+"""The ports of the operators' listener: authorization, and what is read there.
 
 Who is asked for a verdict, and the rows that operators read. `adapters.http` calls it;
 nothing of it holds a token's text or digest. Source: contracts §3.4 and §3.5.

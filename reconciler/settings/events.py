@@ -1,4 +1,4 @@
-"""Where events go: the settings of the relay.
+"""The settings of the relay and its sink.
 
 The sink and how it is spoken to. Source: docs/events.md "Settings".
 """

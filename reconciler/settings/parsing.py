@@ -1,4 +1,4 @@
-"""How single settings are read from their text.
+"""Parses single settings from their text.
 
 One parser per kind of value; each raises ValueError with the rule, never with the value.
 """

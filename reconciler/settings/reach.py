@@ -1,4 +1,4 @@
-"""Whether what goes to Postgres can be read or altered on its way.
+"""Judges whether traffic to Postgres can be read or altered on its way.
 
 Where a connection string leads and how it is protected there, by the driver's rules of
 precedence. Where the driver would look elsewhere (a service file), the answer is the

@@ -1,7 +1,9 @@
 """The only place that names concrete adapters.
 
 Opens what `broker serve` holds open, in order, and closes it in reverse. `leader` is what a
-leading process runs, `controller` builds it, `listeners` binds the listeners. Source: seed 000 "Operational model": boot sweep
+leading process runs, `controller` builds it, `listeners` binds the listeners.
+
+Source: seed 000 "Operational model": boot sweep
 before the listeners bind, then a ticker.
 """
 

@@ -1,4 +1,4 @@
-"""What a process does while it leads: a controller over a store of its own.
+"""Runs what a process does while it leads: a controller over a store of its own.
 
 Putting a term's controller together and taking it apart at once. Source: seed 000 "Operational
 model": boot sweep, then a ticker; docs/decisions/0015.

@@ -1,4 +1,4 @@
-"""How the two listeners are put together and bound.
+"""Builds and binds the two listeners.
 
 The applications of nodes and operators, their ports, the readiness probes.
 """

@@ -1,4 +1,4 @@
-"""How the orphan sweep is put together from its adapters.
+"""Builds the orphan sweep from its adapters.
 
 The sweep and its ports.
 """

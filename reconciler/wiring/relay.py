@@ -1,4 +1,4 @@
-"""How the relay of events is put together.
+"""Builds the relay of events.
 
 The relay, its outbox, its sink, and what wakes it.
 """

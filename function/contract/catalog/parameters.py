@@ -1,4 +1,4 @@
-"""How declared parameters are checked against a blueprint, and completed.
+"""Checks declared parameters against a blueprint, and completes them.
 
 Parameters are resolved once, when a declaration is accepted: what its author gave, the defaults
 of what he left out, the platform's constants. From then on the accepted values stand, whatever

@@ -1,4 +1,4 @@
-"""What platform teams publish: Cloud, CloudCredential, BlueprintVersion.
+"""The kinds that platform teams publish: Cloud, CloudCredential, BlueprintVersion.
 
 The shapes of their specs. Source: kinds.md, "What people write".
 """

@@ -1,4 +1,4 @@
-"""Who substrate belongs to: Domain and Project.
+"""The kinds of tenancy: Domain and Project.
 
 The shapes of their specs and statuses. Source: kinds.md, "What people write".
 """

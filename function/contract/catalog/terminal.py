@@ -1,4 +1,4 @@
-"""What a blueprint, or a step, says that means "it failed for good".
+"""The conditions that a blueprint or a step declares as terminal failures.
 
 The shape of that word and its default. Whatever declares a node may import it. Source:
 docs/decisions/0021.

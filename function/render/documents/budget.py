@@ -1,4 +1,4 @@
-"""How much user data each cloud takes, settled before anything exists.
+"""The limit of each cloud on user data, checked before anything is created.
 
 The limits, what each of them counts, and the choice between a document as it is, made
 smaller, and refused. Source: peers §3.3, "User-data limits".

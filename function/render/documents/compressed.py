@@ -1,4 +1,4 @@
-"""A cloud-config body made smaller, saying the same to cloud-init.
+"""Compresses a cloud-config body into one with the same meaning.
 
 Which parts shrink and how.
 

@@ -1,4 +1,4 @@
-"""A YAML dump that is the same for equal input and reads the same everywhere.
+"""Dumps YAML that is byte for byte the same for equal input.
 
 The one dumper. PyYAML leaves strings such as `y`, `08` or `1e3` plain, and readers of YAML
 1.1, 1.2 and Go disagree about them; so a string is plain only where no reader can take it

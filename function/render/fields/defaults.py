@@ -1,4 +1,4 @@
-"""Where the kinds that people make machines of take a bootstrap and cloud tags.
+"""The fields of well-known kinds that take a bootstrap and cloud tags.
 
 The defaults of `Enrol`'s `paths`, by API group and kind. A kind that is not listed is taken
 for a blueprint's own, with the seeds' field map. Source: seed 003, "The injected-XR field

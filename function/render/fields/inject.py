@@ -1,4 +1,4 @@
-"""Which fields of a substrate carry the bootstrap, for each strategy.
+"""The fields of a substrate that carry the bootstrap, for each strategy.
 
 The field map and the closed list of sticky paths. Source: seed 003, "The injected-XR field
 map" and "The force-apply preservation rule".

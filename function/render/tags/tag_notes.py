@@ -1,4 +1,4 @@
-"""What became of labels that are no tags as they were declared.
+"""Reports labels that could not become tags as they were declared.
 
 The notes and the one message that tells of them. A note names a label's key and a rule,
 never a label's value.

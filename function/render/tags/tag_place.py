@@ -1,4 +1,4 @@
-"""Where a resource of somebody else's takes cloud tags, and putting them there.
+"""The field of a third-party resource that takes cloud tags.
 
 The three forms that providers have, and merging beside tags that are there already, which
 stay.

@@ -1,4 +1,4 @@
-"""What each cloud accepts as a tag, as data.
+"""The rules of each cloud for tags, as data.
 
 Alphabets, lengths in the unit the cloud counts, counts, reserved prefixes.
 

@@ -1,4 +1,4 @@
-"""Where events go: CloudEvents over HTTP, to NATS JetStream, or into the log.
+"""Sinks of events: CloudEvents over HTTP, to NATS JetStream, or into the log.
 
 Adapters behind `ports.store.outbox.EventSink`, and their meter.
 """

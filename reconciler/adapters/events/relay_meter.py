@@ -1,4 +1,4 @@
-"""What the relay counts, for Prometheus.
+"""The metrics of the relay, for Prometheus.
 
 The relay's metrics and their names. Source: docs/events.md "Metrics".
 """

@@ -1,4 +1,4 @@
-"""A listener's certificate, which is renewed while it listens.
+"""Renews a listener's certificate while it listens.
 
 Noticing new files and taking them over.
 """

@@ -1,4 +1,4 @@
-"""What happens around every request: an id, a deadline, a log line, a problem document.
+"""Gives every request an id, a deadline, a log line and problem documents.
 
 The edge where exceptions become answers. The log line holds method, route, status, code and
 duration; never a body, a header or a raw path.

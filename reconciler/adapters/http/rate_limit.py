@@ -1,4 +1,4 @@
-"""How often one address, or one Project, may ask.
+"""Limits how often one address, or one Project, may ask.
 
 Token buckets in bounded memory, and whose bucket an address spends from. Of one process:
 several replicas together allow a multiple.

@@ -1,4 +1,4 @@
-"""Where secrets come from: tokens, node keys and signing keys.
+"""Generates secrets: tokens, node keys and signing keys.
 
 The cryptographic sources.
 """

@@ -1,4 +1,4 @@
-"""Everything the reconciler keeps open to one management cluster.
+"""The client, the caches and the gateways of one management cluster.
 
 Opening the client and running the caches of our kinds. One of these exists per management
 cluster.

@@ -1,4 +1,4 @@
-"""What `/metrics` shows of the reconciler.
+"""The reconciler's metrics.
 
 The registry and the families of process, controller and caches.
 """

@@ -1,4 +1,4 @@
-"""Everything that speaks to Postgres.
+"""The adapter of Postgres.
 
 The pool, the migrations, one repository per context, the translation of driver errors.
 """

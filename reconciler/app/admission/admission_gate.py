@@ -1,4 +1,4 @@
-"""The gate before an aggregate: catalogue, cluster and rights, all asked before anything is stored.
+"""Checks catalogue, cluster and rights before anything is stored.
 
 Resolving what a declaration names, and the checks that need the cluster. Source: design §2,
 "What holds it"; docs/decisions/0009.

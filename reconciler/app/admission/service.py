@@ -1,4 +1,4 @@
-"""The broker's facade: a declaration becomes an aggregate, a deletion becomes intent.
+"""Turns a declaration into an aggregate, and a deletion into a stored request.
 
 `Service.provision` and `Service.deprovision` of the seeds, over ports. Source: seed 000
 "Ubiquitous language", seed 001 "RecordDeletionIntent"; design §2.

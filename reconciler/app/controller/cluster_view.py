@@ -1,4 +1,4 @@
-"""What one process sees of one management cluster, and what it makes of it.
+"""The controller's view of one management cluster: caches and circuit breaker.
 
 The controller's way to its caches, and to what judges them.
 """

@@ -1,4 +1,4 @@
-"""What drives one management cluster: changes in, reconciles out, a sweep as the safety net.
+"""Drives one management cluster: changes in, reconciles out, a sweep as the safety net.
 
 Turning changes into keys and keys into reconciles. One bad object never stops the others: the
 queue isolates it. Source: seed 000 "Operational model" (boot sweep, steady-state ticker);

@@ -1,4 +1,4 @@
-"""A reconcile that says on its record what it keeps failing of.
+"""Reports repeated failures of a reconcile as a condition of its record.
 
 Which failures are a record's own, and one word of them in its conditions. What a reconcile has
 told itself, such as a deregistration that failed, is told already. Source: reference, peers

@@ -1,4 +1,4 @@
-"""Standing for a lease, and leading for as long as it is held.
+"""Elects a leader by a lease, and leads for as long as it is held.
 
 When a term begins and ends. Source: docs/decisions/0015.
 """

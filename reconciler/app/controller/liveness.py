@@ -1,4 +1,4 @@
-"""Whether this management cluster is driven, as one process can tell.
+"""Tracks whether this management cluster is driven, by this process or another.
 
 What was last heard of the lease and of the controller's own looks, and when silence is a fault.
 Heard in memory alone: whoever asks whether a process is ready costs no store anything.

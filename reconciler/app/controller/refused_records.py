@@ -1,4 +1,4 @@
-"""The records that are not admitted, asked again when what they may wait for changed.
+"""Enqueues refused records again when what they may wait for changes.
 
 Which records these are, and how often all of them are asked at once. A cold start hears of
 every Project, and each may be what all of them wait for: however many changes come, a

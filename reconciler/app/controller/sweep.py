@@ -1,4 +1,4 @@
-"""What a sweep asks for: everything once in a while, and at once what somebody missed.
+"""Enqueues every aggregate once in a while, and at once those whose change was missed.
 
 Comparing what the caches hold with what the store knows, page by page, and what may rest
 because nothing about it changed since it was looked at. A sweep of ten thousand settled

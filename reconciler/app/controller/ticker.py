@@ -1,4 +1,4 @@
-"""What is looked at in intervals, whatever became of the look before.
+"""Runs calls in intervals, whatever became of the run before.
 
 When, and what the last looks died of. Source: seed 000 "Operational model" (steady-state
 ticker).

@@ -1,4 +1,4 @@
-"""What a converging reconcile sees of an aggregate: the facts its phase is decided from.
+"""Observes an aggregate: the facts its phase is decided from.
 
 Gathering them, from the record first and by a live GET where it does not tell, or tells of
 another object than the one that is remembered.

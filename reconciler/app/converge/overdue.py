@@ -1,4 +1,4 @@
-"""Saying why a substrate does not come, once it has taken longer than it may.
+"""Explains a substrate that takes longer than its limit.
 
 The live reads below a substrate that is late, bounded and seldom. It only reads, and only
 what is late; the machine may still come, and then the stall ends. Source:

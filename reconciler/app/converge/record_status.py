@@ -1,4 +1,4 @@
-"""What a converging record's status is rendered from.
+"""Gathers the facts that a record's status is rendered from.
 
 Gathering the facts of token, node and catalogue.
 """

@@ -1,4 +1,4 @@
-"""What a record waits for that nobody tells the controller of, and how soon it is judged again.
+"""Reasons that no watch ends, and the delay until a record is judged again.
 
 Which refusals something else than an edit can lift, and which records are incomplete until
 the catalogue is whole. Source: seed 000 "What the reconcile loop does with the result";

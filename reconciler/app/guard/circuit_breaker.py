@@ -1,4 +1,4 @@
-"""What one process saw of a management cluster, and whether it can be believed.
+"""Judges the evidence of one process about a management cluster; open, it freezes the controller.
 
 Evidence in memory, and judging it. One of these lives as long as its process: what was seen
 while another one led counts, too.

@@ -1,4 +1,4 @@
-"""Whether the records of an API server are those of the management cluster that drives it.
+"""Checks that an API server's records belong to the management cluster that is driven.
 
 Asking the store where records are at home, all of them before a term drives any. A cluster
 whose slug changed, or a copy of another one, would find none of its aggregates, and let go

@@ -1,4 +1,4 @@
-"""From the outbox to the sink: in the order of each aggregate, at least once.
+"""Relays events from the outbox to the sink, in each aggregate's order, at least once.
 
 How events are taken, tried and put away, and how long to rest. Every process runs one; the
 outbox sees to it that no two have the same aggregate.

@@ -1,4 +1,4 @@
-"""What waits for a worker, in lanes that take turns.
+"""A queue in lanes that take turns.
 
 Whose turn it is. Each Project is a lane, so that one with thousands of keys delays nobody
 else by more than one turn; what a person waits for goes first, and a sweep last, but never

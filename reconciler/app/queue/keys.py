@@ -1,4 +1,4 @@
-"""What is worked on: one key per object, and whose turn it takes.
+"""The keys of the work queue: one per object, each with its lane.
 
 The closed set of keys.
 """

@@ -1,4 +1,4 @@
-"""How long nodes could get through to us without a break, as far as this process knows.
+"""Measures for how long nodes could reach the listener without a break.
 
 That time, in memory, and proving it. A machine is never judged by a time in which our own
 listener or store was not there; after a restart it starts from nothing. What lies between

@@ -1,4 +1,4 @@
-"""What decides about a machine whose node does not come, gathered.
+"""Gathers the facts about a machine whose node is overdue.
 
 The live reads.
 """

@@ -1,4 +1,4 @@
-"""How many machines may begin to be made anew at once.
+"""Limits how many replacements may begin at once.
 
 Counting, and the beginning itself, so that no two count the same. Machines whose nodes fail
 to come in numbers are not what is wrong: a base URL, a certificate or a mesh pool is, and

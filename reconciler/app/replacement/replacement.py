@@ -1,4 +1,4 @@
-"""Making a machine anew whose node does not come.
+"""Replaces a machine whose node does not register.
 
 The effects of each step. A crash after any effect is found again by the next look: what is
 under way is remembered before anything is touched, and every effect repeats safely. Source:

@@ -1,4 +1,4 @@
-"""What a machine whose node does not come waits for, in words.
+"""Messages of a replacement: what it waits for, and why it ended.
 
 The reasons that status shows.
 """

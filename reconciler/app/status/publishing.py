@@ -1,4 +1,4 @@
-"""What a reconcile makes visible: status, Events, and the parts they are made of.
+"""Publishes status and Events of a record.
 
 Turning facts into a status write or an Event, compared before written.
 """

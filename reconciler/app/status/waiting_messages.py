@@ -1,4 +1,4 @@
-"""What a teardown waits for, in words, and how often it looks.
+"""Messages of what waits, and the intervals it is polled in.
 
 The reasons that status shows while something else must act, and the pace of polling.
 """

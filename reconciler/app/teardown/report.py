@@ -1,4 +1,4 @@
-"""What a teardown shows of itself on its record.
+"""Reports the progress of a teardown on its record.
 
 Gathering the facts of a terminating record's status.
 """

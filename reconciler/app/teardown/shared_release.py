@@ -1,4 +1,4 @@
-"""What siblings share, and what goes with the last that needs it.
+"""Releases what several nodes share, with the last that needs it.
 
 The ProviderConfig of a credential, the hold on its Secret, and the hold on a namespace, at
 the end of a teardown. Idempotency: counted from the rows each time. Source: design §2,

@@ -1,4 +1,4 @@
-"""Whether a declaration is accepted: every rule of the authoritative answer.
+"""The rules by which a declaration is accepted.
 
 The judgement over resolved views, first fault first, in a fixed order. The function applies
 the same parameter rules for early answers; this one decides. Source: issue "Bad input";

@@ -1,4 +1,4 @@
-"""Whether a declaration's parameters are accepted, anew or as an edit.
+"""The rules by which parameters are accepted, first and as an edit.
 
 The authoritative judgement; the rules themselves are the contract's, which the function
 applies too. Source: docs/decisions/0020.

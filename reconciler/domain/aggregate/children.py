@@ -1,4 +1,4 @@
-"""What a substrate is made of, and what is said of it when it does not go.
+"""The objects below a substrate, and the explanation when they do not go.
 
 The value that is remembered, whether an object is still it, and the wording. A substrate
 that is gone proves nothing of them: its foreground finalizer may have been taken off.

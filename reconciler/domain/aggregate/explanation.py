@@ -1,4 +1,4 @@
-"""Why something is as it is: a typed reason and a sentence for people."""
+"""A typed reason and a sentence for people."""
 
 from __future__ import annotations
 

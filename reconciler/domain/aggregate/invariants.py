@@ -1,4 +1,4 @@
-"""What holds of every ProvisionedResource, new or stored.
+"""The invariants of every ProvisionedResource, new or stored.
 
 The rules that its constructor checks. Source: seed 000 "The ProvisionedResource aggregate";
 design §2.

@@ -1,4 +1,4 @@
-"""What an aggregate keeps from deletion until its node is out.
+"""An object that is protected from deletion until its node is out.
 
 The value. May be imported by anybody in the reconciler. Source: design §2 "Deletion".
 """

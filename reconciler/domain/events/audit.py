@@ -1,4 +1,4 @@
-"""What is remembered of teardowns that left their order, and of what starts over.
+"""The audit entries of skipped deregistrations, replacements and retries.
 
 The closed AuditAction set, whose strings equal the SQL CHECK, and what each entry says.
 Source: design §2 "What holds it"; docs/decisions/0007.

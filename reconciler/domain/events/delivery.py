@@ -1,4 +1,4 @@
-"""What becomes of events that were tried: published, tried again, parked, or the sink is down.
+"""The table of delivery: published, retried, parked, or the sink is down.
 
 The table of delivery, which knows no sink.
 

@@ -1,4 +1,4 @@
-"""From a row of the outbox to what a consumer gets.
+"""The envelope of an event, built from its row in the outbox.
 
 The CloudEvents attributes of an event of ours. Source: CloudEvents 1.0.2; its extensions
 "Sequence" and "Partitioning".

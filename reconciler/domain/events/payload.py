@@ -1,4 +1,4 @@
-"""What events have in common: their id and time, and the names that their ids stand for.
+"""The fields that all events share: id, time, and the names that ids stand for.
 
 The bases of payloads.
 """

@@ -1,4 +1,4 @@
-"""Whether what is seen of a management cluster can be believed: the table of freezing.
+"""The table of the circuit breaker: which evidence opens it, and when it closes.
 
 Which facts make it doubtful, and when it is trusted again. Pure: times are seconds of any
 monotonic clock. Source: design §2 "A lost cluster".

@@ -1,4 +1,4 @@
-"""How long a holder may act on a lease, and how often it asks for it.
+"""The pace of a lease: how long its holder may act, and how often it renews.
 
 The arithmetic of one term, over times that are given. Source: docs/decisions/0015.
 """

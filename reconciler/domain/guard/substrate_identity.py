@@ -1,4 +1,4 @@
-"""Whether the substrate is still the one that its node came from.
+"""Decides whether a substrate is still the one that its node came from.
 
 Theory of operation: a pipeline run in flight makes a substrate again that somebody deleted, under
 the same name and with a bootstrap that was used. The node is not on it, and never will be. So once

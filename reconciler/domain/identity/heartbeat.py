@@ -1,4 +1,4 @@
-"""Whether a node's request is answered: its bearer and its heartbeat, as tables.
+"""The tables of a node's requests: bearer and heartbeat.
 
 The order of the checks. Source: contracts §1.5, §1.6.
 """

@@ -1,4 +1,4 @@
-"""Whether a node may register: `POST /v1/register` as a table.
+"""The table of `POST /v1/register`.
 
 Theory of operation. A request and the facts about its token become a decision, by rows
 that are asked in the documented order; the first that applies answers:

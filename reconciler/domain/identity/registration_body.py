@@ -1,4 +1,4 @@
-"""What a registration's body must look like before anything stored is looked at.
+"""Validates a registration's body.
 
 The rules of single fields, in the documented order. Source: contracts §1.3.
 """

@@ -1,4 +1,4 @@
-"""What the control plane says of a node's reachability.
+"""The control plane's view of a node's reachability.
 
 The verdict as a pure function of the last heartbeat and the store's clock. A diagnosis:
 nothing is decided by it. Source: contracts §1.6.

@@ -1,4 +1,4 @@
-"""Which objects are protected from deletion on a node's behalf, and for how long.
+"""Decides which objects are protected on a node's behalf, and for how long.
 
 `app.protection` places and releases the holds.
 """

@@ -1,4 +1,4 @@
-"""Which objects an aggregate protects, as its record lists them.
+"""The objects that an aggregate protects, as its record lists them.
 
 From `spec.substrate` to protected objects, at acceptance and later, and that no object is
 protected twice. Pure. Source: design §2 and §3, `hold`; kinds.md.

@@ -1,4 +1,4 @@
-"""What is held in a namespace for all who use one credential there, and who needs it.
+"""A hold that all users of one credential in a namespace share.
 
 Naming it, and the decision whether it is needed. Source: design §2 "What holds it" 3;
 docs/decisions/0011.

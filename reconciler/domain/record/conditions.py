@@ -1,4 +1,4 @@
-"""What each condition of a record says: total functions over what a reconcile knows.
+"""The conditions of a record, as total functions over the facts of a reconcile.
 
 The facts of a status and the verdicts on them. Source: kinds.md; Kubernetes API
 conventions, "Conditions"; kstatus.

@@ -1,4 +1,4 @@
-"""What a record says of itself while all goes well.
+"""The messages of a record that makes progress.
 
 A reason and a sentence per phase. Pure.
 """

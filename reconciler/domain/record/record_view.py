@@ -1,4 +1,4 @@
-"""A ProvisioningRecord as the reconciler reads it.
+"""Parses a ProvisioningRecord.
 
 Parsing one raw record into a frozen value, once.
 """

@@ -1,4 +1,4 @@
-"""What a record's status says: a pure rendering of what a reconcile knows.
+"""Renders a record's status.
 
 The composition of the status document, with transition times kept while a condition's
 status stays the same. Source: kinds.md, "What the function composes"; Kubernetes API

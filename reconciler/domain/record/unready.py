@@ -1,4 +1,4 @@
-"""What a substrate that does not come lacks: the lowest object that says so, in its own words.
+"""Explains an unready substrate by the lowest object that says why.
 
 Which object is told, the wording, how often it is looked for. Pure. Source:
 docs/decisions/0021.

@@ -1,4 +1,4 @@
-"""A machine whose node does not come: kept, or made anew.
+"""The table of replacement: a machine whose node is overdue is kept or replaced.
 
 Theory of operation: what a reconcile knows is a `Situation` of closed sets; `decide` is a table
 read from the top whose first row that fits gives the step, so it is total. A replacement

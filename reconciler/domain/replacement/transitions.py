@@ -1,4 +1,4 @@
-"""What an aggregate becomes while its machine is made anew.
+"""The changes of an aggregate during a replacement.
 
 One function per change that is stored. Pure; `app.replacement.replacement` imports it.
 """

@@ -1,4 +1,4 @@
-"""What is left over in either direction: something of ours that nothing looks after any more.
+"""The findings of the orphan sweep, in either direction.
 
 The findings and their words. They are told and never deleted: a machine may be worth more
 than tidiness. Source: docs/decisions/0016.

@@ -1,4 +1,4 @@
-"""Who deletes the substrate once the node is out: the table of design §2.
+"""The table of release: who deletes the substrate once the node is out (design §2).
 
 One actor deletes. While the XR composes, Crossplane drops the substrate as soon as the
 function stops composing it; where nothing composes any more, the reconciler deletes; where

@@ -1,4 +1,4 @@
-"""What becomes of a sibling once the node that needed it is out and its substrate is gone.
+"""The table of sibling cleanup, once the node and its substrate are gone.
 
 A sibling (a network, a volume) belongs to the composite and often to several nodes. The
 hold kept it; the garbage collector was refused and may be in a back-off of minutes, so that

@@ -1,4 +1,4 @@
-"""What the objects of a management cluster say of themselves.
+"""The port to the conditions of live objects.
 
 Reading conditions and what is below. Source: docs/decisions/0021.
 """

@@ -1,4 +1,4 @@
-"""What operators read of tokens, placements and ids; revoking a token, taking a node out.
+"""The operators' API: reads tokens, placements and ids; revokes tokens, deregisters nodes.
 
 Routes and JSON. A token's text and digest are in no answer: the rows do not hold them.
 Minting is not served: a token belongs to a resource, and the broker issues it. Source:

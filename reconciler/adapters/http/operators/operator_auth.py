@@ -1,4 +1,4 @@
-"""Who may ask what on the operators' listener.
+"""Authorizes requests of the operators' listener.
 
 The bearer header, and what each verdict is answered. Without one nothing is allowed.
 Source: RFC 6750 §2.1, §3.

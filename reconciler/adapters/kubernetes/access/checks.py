@@ -1,4 +1,4 @@
-"""What must hold on a management cluster before anything is provisioned there."""
+"""Preconditions of provisioning on a management cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the admission policies that hold nodes say what this version relies on.
+"""Checks that the admission policies in force are those this version relies on.
 
 A policy of the right name may exempt somebody, leave a namespace out, fail open or only audit. So
 what is compared is what the API server would judge by: the digest of each policy's rules, and that

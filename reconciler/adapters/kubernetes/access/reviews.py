@@ -1,4 +1,4 @@
-"""Who holds a Kubernetes token, and what they may, asked of the API server.
+"""Authenticates and authorizes callers by the API server's token and access reviews.
 
 TokenReview and SubjectAccessReview, remembered for seconds. Source: Kubernetes API,
 authentication.k8s.io/v1 TokenReview, authorization.k8s.io/v1 SubjectAccessReview.

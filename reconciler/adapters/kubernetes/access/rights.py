@@ -1,4 +1,4 @@
-"""What the broker may do, asked of the API server itself.
+"""Asks the API server for the broker's own rights.
 
 Access reviews of our own account, remembered for a while. Source: Kubernetes API,
 authorization.k8s.io/v1, SelfSubjectAccessReview.

@@ -1,4 +1,4 @@
-"""What admission resolves against, from the caches of one management cluster.
+"""The catalogue, answered from the caches of one management cluster.
 
 Reading cached objects into the contract's shapes. An object that has not the contract's
 shape counts as absent and is named in the log once per version.

@@ -1,4 +1,4 @@
-"""What live objects say of themselves, off an API server.
+"""Reads the conditions of live objects.
 
 Reading conditions out of an object. Nothing but conditions and references is kept of what
 is read: a managed resource holds its machine's user data.

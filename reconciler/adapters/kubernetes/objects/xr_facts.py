@@ -1,4 +1,4 @@
-"""What a composite resource says of itself.
+"""Reads the facts that a teardown needs off a composite resource.
 
 Reading the one object. Source: Crossplane, "Composite Resources", conditions.
 """

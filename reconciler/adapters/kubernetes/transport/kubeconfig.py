@@ -1,4 +1,4 @@
-"""What a kubeconfig must hold before the official client reads it.
+"""Checks a kubeconfig before the official client reads it.
 
 Reading the file and checking its shape, so that a fault is told by field and rule. No
 message of it is passed on: it quotes the file, and that holds tokens and keys. Source:

@@ -1,4 +1,4 @@
-"""What an API server answers, read: objects, watch events, and refusals.
+"""Parses an API server's responses: objects, watch events, refusals.
 
 Decoding with limits, and the errors a caller meets.
 """

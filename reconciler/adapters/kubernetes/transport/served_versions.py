@@ -1,4 +1,4 @@
-"""What must hold on a management cluster before anything is provisioned there.
+"""Discovers which versions of a kind an API server serves.
 
 Reading served kinds.
 """

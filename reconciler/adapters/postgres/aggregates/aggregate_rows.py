@@ -1,4 +1,4 @@
-"""A ProvisionedResource as a row, and back.
+"""Converts between a ProvisionedResource and its row.
 
 The column order and the JSON of two columns. A stored row goes through the aggregate's
 constructor, so one that drifted is refused here.

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the only text put into a statement is the constant list of columns
-"""Who protects an object: of two aggregates that come at once, the database lets one.
+"""Claims protected objects: of two aggregates that come at once, the database lets one.
 
 The lock and the rows that are in question. Source: docs/enrol.md "What is refused";
 Postgres, "Advisory Locks".

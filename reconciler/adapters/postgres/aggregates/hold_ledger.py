@@ -1,4 +1,4 @@
-"""What is held for credentials, remembered on Postgres.
+"""The ledger of holds for credentials, on Postgres.
 
 The SQL of `shared_holds`. Every row belongs to the one cluster that the ledger is for.
 Source: docs/decisions/0011.

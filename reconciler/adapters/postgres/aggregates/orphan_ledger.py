@@ -1,4 +1,4 @@
-"""What the store knows of leftovers: whom an object belongs to, and which findings stand.
+"""The owners of marked objects, and the standing findings of the orphan sweep.
 
 The SQL of `ports.cluster.orphans.OrphanLedger` and of `broker orphans`. The table keeps
 findings that are over, with both times, as long as retention does.

@@ -1,4 +1,4 @@
-"""What must be done to a store that came out of a backup, before anybody works on it.
+"""Revokes what may have been used since the backup that a store was restored from.
 
 Ending the tokens that may have been used since. Source: docs/operations/backup.md; peers
 §4.2, fault 26.

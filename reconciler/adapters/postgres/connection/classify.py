@@ -1,4 +1,4 @@
-"""What a driver error means in our own vocabulary.
+"""Translates errors of the Postgres client into our own.
 
 The one translation table. What is not understood passes through, with a note of what was
 attempted. Messages name constraints, never row values.

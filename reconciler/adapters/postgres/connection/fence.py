@@ -1,4 +1,4 @@
-"""What the driver's repositories read and write through: a pool and the fence of its term.
+"""A pool of connections that checks the lease's fence in every transaction.
 
 The one way into a writing transaction of the driver. Source: docs/decisions/0015.
 """

@@ -1,4 +1,4 @@
-"""What operators see of events and do to them, on Postgres.
+"""Lists, replays and skips events for operators.
 
 Listing, following, replaying and skipping, with the audit of the last two.
 """

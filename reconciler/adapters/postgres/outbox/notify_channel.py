@@ -1,4 +1,4 @@
-"""Telling every process of the broker, at once, that something was committed.
+"""Notifies every process of the broker of a commit, by LISTEN and NOTIFY.
 
 One connection of its own that listens and notifies, and what happens when it breaks. A ring
 may be lost, so nothing is right because of it: whoever listens polls as well.

@@ -1,4 +1,4 @@
-"""Where the relay finds events, on Postgres.
+"""Claims and settles events of the outbox for the relay.
 
 Claiming, settling and measuring what waits.
 

@@ -1,4 +1,4 @@
-"""Which events of the outbox are next, and how a row becomes one.
+"""Selects the next events of the outbox and parses their rows.
 
 The statements that choose waiting events, and hydration.
 

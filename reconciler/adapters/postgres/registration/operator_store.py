@@ -1,4 +1,4 @@
-"""What operators see, on Postgres.
+"""The operators' view of tokens, nodes and placements.
 
 Metadata of tokens and placements, and an operator's revocation.
 """
