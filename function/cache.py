@@ -1,8 +1,9 @@
-"""Keeps what settled nodes composed, so that a call which changes nothing of one composes nothing.
+"""Keeps what settled nodes composed, for calls that change nothing of them.
 
-A node is looked up by a keyed digest of everything that its composition reads. What is kept is
-the part of the response that it made. A settled node has registered, or none is expected, and no
-token Secret came for it, so what is kept holds no live token. Source: docs/decisions/0010.
+A node is looked up by a keyed digest of everything that its composition reads. What is kept,
+from the second time that it is met, is the part of the response that it made. A settled node
+has registered, or none is expected, and no token Secret came for it, so what is kept holds no
+live token. Source: docs/decisions/0010.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ ENTRIES_MAX: Final = 4096
 BYTES_MAX: Final = 32 * 1024 * 1024
 """What they may take: a sixteenth of what the function's container is given."""
 
+_MET_PER_ENTRY: Final = 4
+"""Digests of nodes that were met once, for each node that is kept; one takes some 150 bytes."""
+
 _CHARACTER_BYTES: Final = 4
 """What a character of a message takes at most."""
 
@@ -41,12 +45,8 @@ class _Kept(NamedTuple):
 class SettledNodes:
     """Settled nodes by the digest of what they were composed from; the least used goes first.
 
-    Safe on one event loop: nothing here awaits.
-
     Args:
         key: Random, for the digests: what is digested holds tokens that were used.
-        entries_max: Most nodes.
-        bytes_max: Most that they may take.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class SettledNodes:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._met: OrderedDict[bytes, None] = OrderedDict()
         self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -64,8 +65,7 @@ class SettledNodes:
     def digest(self, parts: list[bytes]) -> bytes:
         """Return a keyed digest that tells every part from its neighbours."""
         frame = array.array("Q", (len(parts), *map(len, parts))).tobytes()
-        data = b"".join((frame, *parts))
-        return hashlib.blake2b(data, key=self._key, digest_size=32).digest()
+        return hashlib.sha256(b"".join((self._key, frame, *parts))).digest()
 
     def get(self, digest: bytes) -> _Kept | None:
         """Return a node; it is dropped last."""
@@ -74,8 +74,18 @@ class SettledNodes:
             self._kept.move_to_end(digest)
         return found
 
+    def met(self, digest: bytes) -> bool:
+        """Whether a node was met before; one that changes in each call is not worth keeping."""
+        if digest in self._met:
+            return True
+        self._met[digest] = None
+        if len(self._met) > _MET_PER_ENTRY * self._entries_max:
+            self._met.popitem(last=False)
+        return False
+
     def keep(self, digest: bytes, node: ComposedNode, composed: bytes) -> None:
         """Keep a node, and drop others until all are within the bounds."""
+        self._met.pop(digest, None)
         messages = sum(len(verdict.message) for verdict in node.outcome.verdicts)
         size = _OVERHEAD_BYTES + len(composed) + _CHARACTER_BYTES * messages
         self._drop(digest)
@@ -92,13 +102,7 @@ class SettledNodes:
 
 
 class LRUNodeCache:
-    """The kept nodes as one call meets them.
-
-    Args:
-        kept: The nodes.
-        desired: What earlier steps of the call composed.
-        observed: The call's observed resources, cut down to what is read.
-    """
+    """The kept nodes as one call meets them."""
 
     def __init__(self, kept: SettledNodes, desired: Objects, observed: Objects) -> None:
         self._kept = kept
@@ -122,7 +126,7 @@ class LRUNodeCache:
             self._found.append(found.composed)
             return found.node
         node = compose()
-        if node is not None and node.settled:
+        if node is not None and node.settled and self._kept.met(digest):
             self._fresh.append((digest, node))
         return node
 

@@ -9,10 +9,10 @@ the request's tag in the answer. Source: reference, crossplane §2.3, §6.4 and 
 
 from __future__ import annotations
 
+import functools
 import os
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,6 @@ from function.inputs import declare, enrol
 from function.model.call import Answer, Composed, Notice, Request, Ttl
 from function.model.objects import Raw
 from function.wire import requests, structs
-from function.wire.requests import Objects
 from function.wire.structs import plain
 
 __all__ = ["RESPONSE_MAX_BYTES", "FunctionRunner", "plain", "run"]
@@ -116,26 +115,19 @@ def run(req: fnv1.RunFunctionRequest, kept: SettledNodes | None = None) -> fnv1.
     kind = step.get("kind")
     if not isinstance(kind, str) or kind not in _INPUTS:
         raise ContractError(field="input.kind", rule=f"must be one of {', '.join(_INPUTS)}")
-    request = requests.request(req, step)
-    cache = _cache(kept, request)
-    if cache is not None:
-        request = replace(request, cache=cache)
+    request = requests.request(
+        req, step, None if kept is None else functools.partial(LRUNodeCache, kept)
+    )
     answer = _INPUTS[kind](request)
     rsp = _response(req, request, answer)
-    if cache is not None:
+    cache = request.cache
+    if isinstance(cache, LRUNodeCache):
         cache.restore(rsp.desired)
     if rsp.ByteSize() <= RESPONSE_MAX_BYTES:
-        if cache is not None:
+        if isinstance(cache, LRUNodeCache):
             cache.keep(rsp.desired)
         return rsp
     return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
-
-
-def _cache(kept: SettledNodes | None, request: Request) -> LRUNodeCache | None:
-    given, seen = request.desired, request.resources
-    if kept is None or not isinstance(given, Objects) or not isinstance(seen, Objects):
-        return None
-    return LRUNodeCache(kept, given, seen)
 
 
 def _response(

@@ -53,13 +53,17 @@ def enrolled_slice(one: Enrolled) -> NodeSlice | None:
         return None
     if request.preview or one.excess or one.forgotten or record in request.desired:
         return None
-    if one.name not in request.desired or not {one.name, record} <= request.resources.keys():
+    seen = request.resources
+    if one.name not in request.desired or one.name not in seen or record not in seen:
         return None
-    if any(one.scoped(requirement) in request.required for requirement in _LOOKUPS):
+    # Nothing is looked up for most.
+    if request.required and any(
+        one.scoped(requirement) in request.required for requirement in _LOOKUPS
+    ):
         return None
-    held = repr([(held.api_version, held.kind, held.name) for held in one.siblings])
+    held = [(held.api_version, held.kind, held.name) for held in one.siblings]
     return NodeSlice(
-        said=(step.digest, xr.digest, held.encode()),
+        said=(step.digest, xr.digest, repr(held).encode()),
         given=(one.name,),
         observed=(one.name, record),
     )

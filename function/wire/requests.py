@@ -20,7 +20,7 @@ from function.contract import names
 from function.contract.errors import ContractError
 from function.inputs import enrol
 from function.model import parsing
-from function.model.call import Request
+from function.model.call import NodeCache, Request
 from function.model.objects import Raw, Shared, mapping
 from function.render.fields import fieldpath
 from function.wire import observed
@@ -57,12 +57,17 @@ def step(struct: struct_pb2.Struct) -> Raw:
     return _remembered(struct)
 
 
-def request(req: fnv1.RunFunctionRequest, step: Raw) -> Request:
+def request(
+    req: fnv1.RunFunctionRequest,
+    step: Raw,
+    cached: Callable[[Objects, Objects], NodeCache] | None = None,
+) -> Request:
     """Return a request as plain values.
 
     Args:
         req: As it came; it is not changed, and must not be while the result is in use.
         step: Its step's input.
+        cached: Makes the cache of what earlier steps composed and what is observed.
     """
     there = req.required_resources
     required = {
@@ -74,12 +79,15 @@ def request(req: fnv1.RunFunctionRequest, step: Raw) -> Request:
     status = observed.chosen(composite, {"status": _XR_STATUS})
     recorded, held = _marks(req.observed)
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
+    resources = Objects(req.observed.resources, lazily, observed.normalised)
+    desired = Objects(req.desired.resources)
     return Request(
         xr=_composite(composite, parsing.shared(step, _spec_keys)),
         told=mapping(plain(status).get("status")),
-        resources=Objects(req.observed.resources, lazily, observed.normalised),
+        resources=resources,
         whole=Objects(req.observed.resources),
-        desired=Objects(req.desired.resources),
+        desired=desired,
+        cache=None if cached is None else cached(desired, resources),
         held=held if enrols else frozenset(),
         recorded=recorded,
         required=required,

@@ -79,7 +79,7 @@ def test_settled_nodes_are_kept_and_others_stay_so_when_one_changes() -> None:
 
 
 def test_a_standalone_resource_is_settled_once_it_is_there() -> None:
-    assert len(each_meets([pool(meshRole="standalone").request()])) == len(SERVERS)
+    assert len(each_meets([pool(meshRole="standalone").request()] * 2)) == len(SERVERS)
 
 
 def test_what_nobody_reads_changes_nothing() -> None:
@@ -104,7 +104,7 @@ def test_a_node_that_is_not_settled_is_not_kept(edit: Callable[[World, str], Non
 def test_no_node_is_kept_for_which_a_token_came() -> None:
     found = {f"token/{SERVERS[0]}": given.secret()}
 
-    assert len(each_meets([POOL.request(found)])) == len(SERVERS) - 1
+    assert len(each_meets([POOL.request(found)] * 2)) == len(SERVERS) - 1
 
 
 STRATEGIES: list[dict[str, Any]] = [
@@ -131,7 +131,7 @@ def test_nothing_is_kept_of_a_machine_that_is_being_made(fields: dict[str, Any])
         for turn in range(2)
     ]
 
-    assert len(each_meets(requests)) == 0
+    assert len(each_meets(requests * 2)) == 0
 
 
 SETTLED = given.status(phase="Ready", node=NODE, bootstrap=SPENT)
@@ -167,7 +167,7 @@ def test_a_declared_node_of_another_blueprint_is_composed_anew() -> None:
         blueprint["spec"]["version"] = version
         requests.append(_settled(found=given.required(blueprint=blueprint)))
 
-    assert len(each_meets(requests)) == 2
+    assert len(each_meets(requests * 2)) == 2
 
 
 def test_what_another_step_composed_under_our_name_is_not_kept() -> None:
@@ -183,12 +183,12 @@ def test_what_an_earlier_step_says_of_readiness_is_told_on() -> None:
         request.desired.resources[SERVERS[0]].ready = ready
         requests.append(request)
 
-    each_meets(requests)
+    each_meets(requests * 3)
 
 
 def test_an_empty_object_is_not_taken_for_an_absent_one() -> None:
     record = {"record": given.record(SETTLED)}
-    nodes = each_meets([_settled()])
+    nodes = each_meets([_settled()] * 2)
 
     with pytest.raises(ContractError, match="observed resource 'substrate'"):
         fn.run(given.request(resources={**record, "substrate": {}}), nodes)
@@ -204,7 +204,7 @@ def test_what_falls_back_to_the_whole_object_is_composed_every_time(
     mine = world.objects[SERVERS[0]]["metadata"]["managedFields"][0]
     mine["fieldsV1"] = {"f:spec": {"f:forProvider": {"f:image": {}}}, "f:metadata": {}}
 
-    each_meets([before, world.request(), before])
+    each_meets([before, world.request(), before] * 2)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,20 @@ def test_what_is_kept_is_bounded_and_the_least_used_goes_first(nodes: SettledNod
 
     assert 1 <= len(nodes) <= 2
     assert nodes.size_bytes <= 2 * 10 * 1024
+
+
+def test_a_node_is_kept_from_the_second_time_that_it_is_met() -> None:
+    assert len(each_meets([_settled()])) == 0
+    assert len(each_meets([_settled()] * 2)) == 1
+
+
+def test_how_many_nodes_were_met_is_bounded_too() -> None:
+    nodes = kept(entries_max=1)
+    for digest in (b"a", b"b", b"c", b"d", b"e"):
+        assert not nodes.met(digest)
+
+    assert nodes.met(b"b")
+    assert not nodes.met(b"a")
 
 
 def test_one_part_is_told_from_the_next_whatever_they_hold() -> None:
