@@ -6,7 +6,7 @@ that Struct alone. Source: reference, crossplane §6.4; docs/decisions/0010.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from google.protobuf import struct_pb2
@@ -52,6 +52,24 @@ def chosen(struct: struct_pb2.Struct, choices: Mapping[str, tuple[str, ...]]) ->
         if key in source:
             _copy(source[key], target[key], choices.get(key))
     return made
+
+
+def copy_path(
+    source: struct_pb2.Struct, target: struct_pb2.Struct, path: Sequence[str | int]
+) -> None:
+    """Copy what stands at a path, and nothing beside it; a list on the way is copied whole."""
+    for place, segment in enumerate(path):
+        if not isinstance(segment, str) or segment not in source.fields:
+            return
+        value, below = source.fields[segment], path[place + 1 : place + 2]
+        if not below or isinstance(below[0], int):
+            target.fields[segment].CopyFrom(value)
+            return
+        if value.WhichOneof("kind") != "struct_value":
+            return
+        source, target = value.struct_value, target.fields[segment].struct_value
+        # An empty map is not an absent one.
+        target.SetInParent()
 
 
 def _copy(value: struct_pb2.Value, target: struct_pb2.Value, keys: tuple[str, ...] | None) -> None:

@@ -1,16 +1,17 @@
-"""A request of Crossplane's as plain values.
+"""A request of Crossplane's as plain values, cut down to what a composition may read.
 
-What is converted and when, and what is remembered of it.
-
-A payload may hold a bootstrap token, so only what cannot is remembered: the catalogue and
-the inputs of steps. Source: reference, crossplane §6.4; docs/decisions/0010.
+Objects are converted when somebody first reads them. A payload may hold a bootstrap token, so
+only what cannot is remembered: the catalogue, the inputs of steps, and of an XR its identity
+and the fields of its spec that a step names. Source: reference, crossplane §6.4;
+docs/decisions/0010.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
@@ -30,7 +31,7 @@ _REMEMBERED_MAX: Final = 128
 """Objects that are remembered: the catalogue of a cluster and the inputs of its Compositions."""
 
 _XRS_MAX: Final = 256
-"""XRs of `Declare` that are remembered: each is asked about twice a reconcile, and more often
+"""XRs of which what is read is remembered: each is asked about twice a reconcile, and more often
 changes one of its objects than itself. What they say stands in their records, for all to read."""
 
 _REMEMBERED_MAX_BYTES: Final = 32 * 1024
@@ -45,7 +46,14 @@ _CATALOGUE: Final = frozenset({"BlueprintVersion", "CloudCredential", "Cloud"})
 
 _XR_HEAD: Final = ("name", "namespace", "uid")
 _XR_STATUS: Final = ("conditions",)
-_DECLARED: Final = ("blueprintRef", "cloudCredentialRef", "labels", "parameters", "retry")
+_RETRY: Final[fieldpath.Path] = ("spec", "retry")
+_DECLARED: Final[tuple[fieldpath.Path, ...]] = (
+    ("spec", "blueprintRef"),
+    ("spec", "cloudCredentialRef"),
+    ("spec", "labels"),
+    ("spec", "parameters"),
+    _RETRY,
+)
 """What `Declare` reads of the spec of an XR."""
 
 _OF_TOKEN: Final = ("type", "data")
@@ -82,7 +90,7 @@ def request(
     resources = Objects(req.observed.resources, lazily, observed.normalised)
     desired = Objects(req.desired.resources)
     return Request(
-        xr=_composite(composite, parsing.shared(step, _spec_keys)),
+        xr=_composite(composite, parsing.shared(step, _read_paths)),
         told=mapping(plain(status).get("status")),
         resources=resources,
         whole=Objects(req.observed.resources),
@@ -121,33 +129,27 @@ def _remembered(struct: struct_pb2.Struct) -> Shared:
     return _read_known(data) if len(data) <= _REMEMBERED_MAX_BYTES else _read(data)
 
 
-def _composite(struct: struct_pb2.Struct, keys: tuple[str, ...]) -> Shared:
+def _composite(struct: struct_pb2.Struct, paths: Sequence[fieldpath.Path]) -> Shared:
     """Return what is read of the composite: its identity and part of its spec."""
-    data = observed.chosen(struct, {"metadata": _XR_HEAD, "spec": keys})
-    read = data.SerializeToString(deterministic=True)
-    return _read_xr(read) if len(read) <= _XR_MAX_BYTES else _read(read)
+    read = observed.chosen(struct, {"metadata": _XR_HEAD})
+    for path in paths:
+        observed.copy_path(struct, read, path)
+    data = read.SerializeToString(deterministic=True)
+    return _read_xr(data) if len(data) <= _XR_MAX_BYTES else _read(data)
 
 
-def _spec_keys(step: Raw) -> tuple[str, ...]:
-    """Return the fields of an XR's spec that a step reads."""
+def _read_paths(step: Raw) -> Sequence[fieldpath.Path]:
+    """Return where a step reads in the spec of its XR."""
     if step.get("kind") != enrol.KIND:
         return _DECLARED
+    paths = {_RETRY}
     entries = step.get("resources")
-    texts = {
-        text
-        for entry in (entries if isinstance(entries, list) else ())
-        if isinstance(text := mapping(entry).get("labelsFrom"), str)
-    }
-    return ("retry", *sorted(key for text in texts if (key := _below_spec(text)) is not None))
-
-
-def _below_spec(text: str) -> str | None:
-    """Return the field of a spec that a path begins with; None: it is no path."""
-    try:
-        first = fieldpath.parse("labelsFrom", text)[1]
-    except ContractError:
-        return None
-    return first if isinstance(first, str) else None
+    for entry in entries if isinstance(entries, list) else ():
+        text = mapping(entry).get("labelsFrom")
+        # What is no path is refused when the step is read.
+        with contextlib.suppress(ContractError):
+            paths |= {fieldpath.parse("labelsFrom", text)} if isinstance(text, str) else set()
+    return sorted(paths, key=fieldpath.show)
 
 
 class Objects(Mapping[str, dict[str, Any]]):

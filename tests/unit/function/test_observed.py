@@ -111,3 +111,25 @@ def test_normalising_changes_nothing_of_the_request(value: dict[str, Any]) -> No
     observed.normalised(given)
 
     assert wire(given) == before
+
+
+SPEC: dict[str, Any] = {"spec": {"a": {"labels": {"x": "y"}, "secret": "s"}, "b": [{"c": 1}]}}
+
+
+def _at(*path: str | int) -> dict[str, Any]:
+    made = struct_pb2.Struct()
+    observed.copy_path(struct(SPEC), made, path)
+    return structs.plain(made)
+
+
+def test_what_stands_beside_a_path_does_not_get_through() -> None:
+    assert _at("spec", "a", "labels") == {"spec": {"a": {"labels": {"x": "y"}}}}
+
+
+def test_a_list_on_the_way_gets_through_whole() -> None:
+    assert _at("spec", "b", 0, "c") == {"spec": {"b": [{"c": 1}]}}
+
+
+def test_where_a_path_leads_nowhere_nothing_stands_at_its_end() -> None:
+    assert _at("spec", "a", "secret", "x") == {"spec": {"a": {}}}
+    assert _at("metadata", "a") == {}
