@@ -84,14 +84,14 @@ def request(
     }
     enrols = step.get("kind") == enrol.KIND
     composite = req.observed.composite.resource
-    status = observed.chosen(composite, {"status": _XR_STATUS})
+    status = composite.fields.get("status")
     recorded, held = _marks(req.observed)
     asked = req.context.fields.get(names.CONTEXT_PREVIEW)
     resources = Objects(req.observed.resources, lazily, observed.normalised)
     desired = Objects(req.desired.resources)
     return Request(
         xr=_composite(composite, parsing.shared(step, _read_paths)),
-        told=mapping(plain(status).get("status")),
+        told={} if status is None else chosen(status.struct_value, _XR_STATUS),
         resources=resources,
         whole=Objects(req.observed.resources),
         desired=desired,
