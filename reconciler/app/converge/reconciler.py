@@ -1,6 +1,8 @@
 """One reconcile of one record: observe, decide, act, record.
 
-The converge arm and the choice between it and `teardown`. A crash after any effect leaves a
+The converge arm and the choice between it and `teardown`. Tokens and node are read once, before
+the substrate; what happens to them meanwhile is the next reconcile's, which a registration asks
+for. A crash after any effect leaves a
 state from which the next reconcile goes on: a claimed generation without a Secret is succeeded
 by the next one, a stored phase without a status is published again. Source: seed 000 "What
 the reconcile loop does with the result"; design §2, §5.
@@ -12,27 +14,25 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from function.contract.conditions import Reason
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
-from function.contract.strategy import Phase, SubstrateState
+from function.contract.strategy import SubstrateState
 from reconciler.app.admission.service import Admission, Service
-from reconciler.app.converge import overdue, requeue
+from reconciler.app.converge import requeue
+from reconciler.app.converge.effects import ConvergeEffects, ConvergeObservation
 from reconciler.app.converge.observation import Observer, postponed, unanswered
 from reconciler.app.converge.overdue import Overdue
 from reconciler.app.converge.pool_shrink import PoolShrink
 from reconciler.app.converge.record_status import RecordFacts, StatusInput
-from reconciler.app.protection.children import SubstrateChildren
 from reconciler.app.protection.provider_config_hold import ProviderConfigHold
-from reconciler.app.registration.bootstrap import BootstrapTokens
+from reconciler.app.registration.bootstrap import BootstrapTokens, EnsuredBootstrap
 from reconciler.app.replacement.observation import ReplacementPorts
-from reconciler.app.replacement.replacement import Replacement
+from reconciler.app.replacement.replacement import Replacement, ReplacementResult
 from reconciler.app.status import publishing, waiting_messages
 from reconciler.app.teardown.teardown import Teardown
 from reconciler.domain.aggregate.explanation import Explanation
-from reconciler.domain.aggregate.phase import Action, ObservedXR, next_phase
-from reconciler.domain.aggregate.resource import ProvisionedResource
-from reconciler.domain.events import audit, lifecycle
+from reconciler.domain.converge.plan import ConvergeFacts, ConvergePlan, ConvergeStep, decide
+from reconciler.domain.identity.token_life import TokenLife
 from reconciler.domain.record import record_view
 from reconciler.domain.record.conditions import StatusFacts
 from reconciler.domain.record.record_view import RecordView
@@ -98,7 +98,6 @@ class Reconciler:
         self.credentials = teardown.credentials
         self._bootstrap = BootstrapTokens(ports, ttl=options.token_ttl)
         self.configs = ProviderConfigHold(ports.holds, ports.cluster, ports.catalog)
-        self._children = SubstrateChildren(ports.cluster, ports.clock)
         self._overdue = Overdue(
             ports.repository,
             ports.cluster.substrates,
@@ -106,12 +105,19 @@ class Reconciler:
             limit=options.provisioning_timeout,
         )
         self._enrolment = options.enrolment
-        self._facts = RecordFacts(ports.nodes, ports.catalog, self._bootstrap, options.enrolment)
+        self._facts = RecordFacts(ports.catalog, options.enrolment)
         self._replacement = Replacement(
             ports,
             self._bootstrap,
             self._publisher,
             timeout=options.registration_timeout,
+        )
+        self._effects = ConvergeEffects(
+            ports,
+            self._bootstrap,
+            self._replacement,
+            configs=self.configs,
+            credentials=self.credentials,
         )
 
     async def run(self, raw: dict[str, Any]) -> float | None:
@@ -141,79 +147,106 @@ class Reconciler:
 
     async def _converge(self, view: RecordView) -> float | None:
         admission = await self._service.provision(view)
-        resource = admission.resource
-        if resource is None:
+        if admission.resource is None:
             return await self._refuse(view, admission)
-        refusal, closed = admission.refusal, self._service.closed(view)
-        kept = refusal is not None or closed is not None
-        made = await self._replacement.run(resource, view, refused=kept)
-        resource = made.resource
+        closed = self._service.closed(view)
+        kept = admission.refusal is not None or closed is not None
+        made = await self._replacement.run(admission.resource, view, refused=kept)
         if made.waiting is not None:
-            return await self._stand_back(
-                view, StatusInput(refusal=refusal, waiting=None, made=made)
-            )
-        view = await self._replacement.seen(resource, view)
-        observation = await self._observer.look(resource, view, registered=made.registered)
-        observed, lost = observation.seen, observation.lost
-        retried = admission.retried or unanswered(resource, view)
-        if lost is not None and retried and closed is None:
-            return await self._start_over(resource)
-        learned, resource = observation.resource != resource, observation.resource
-        options = publishing.enrolment(resource, view, self._enrolment, exists=observed.exists)
-        decision = next_phase(resource.machine_phase, observed)
-        why = None
-        if decision.action is Action.APPLY and lost is None:
-            resource, why = await self._apply(resource, view, observed, closed)
-        elif decision.action is Action.NOOP:
-            await self.configs.learn(resource)
-        born = "phase" not in view.status
-        entering = decision.phase is not resource.phase
-        if entering:
-            resource = await self._enter(resource, decision.phase, view, options)
-        elif learned or (resource.rendered_with is None and observed.exists):
-            # Also one that was adopted.
-            resource = await self._ports.repository.update(
-                await self._remembering(resource, options)
-            )
-        if overdue.begins(resource, waiting=why):
-            resource = await self._ports.repository.update(resource.due(resource.updated_at))
-        status_input = StatusInput(refusal=refusal, waiting=why, made=made)
-        facts = await self._gather(resource, view, status_input)
-        facts = replace(facts, uninjected=observed.uninjected, enrolment=options)
-        facts = postponed(facts, view, lost, closed if retried else None)
+            return await self._stand_back(view, admission, made)
+        found = await self._observe(view, admission, made, closed)
+        plan = decide(found.facts)
+        if plan.step is ConvergeStep.START_OVER:
+            return await self._effects.start_over(found.resource)
+        return await self._record(plan, found, await self._effects.act(plan, found))
+
+    async def _observe(
+        self,
+        view: RecordView,
+        admission: Admission,
+        made: ReplacementResult,
+        closed: Explanation | None,
+    ) -> ConvergeObservation:
+        view = await self._replacement.seen(made.resource, view)
+        look = await self._observer.look(made.resource, view, registered=made.registered)
+        options = publishing.enrolment(
+            look.resource, view, self._enrolment, exists=look.seen.exists
+        )
+        retried = admission.retried or unanswered(made.resource, view)
+        facts = ConvergeFacts(
+            phase=look.resource.phase,
+            machine_phase=look.resource.machine_phase,
+            observed=look.seen,
+            lost=look.lost is not None,
+            retried=retried,
+            open=closed is None,
+            learned=look.resource != made.resource,
+            rendered=look.resource.rendered_with is not None,
+            published="phase" in view.status,
+        )
+        return ConvergeObservation(
+            view=view,
+            facts=facts,
+            resource=look.resource,
+            made=made,
+            refusal=admission.refusal,
+            lost=look.lost,
+            closed=closed,
+            options=options,
+        )
+
+    async def _record(
+        self, plan: ConvergePlan, found: ConvergeObservation, done: EnsuredBootstrap
+    ) -> float | None:
+        """Publish the outcome, then see to what stands beside the node."""
+        view, resource, made = found.view, done.resource, found.made
+        facts = self._facts.gather(
+            view,
+            StatusInput(
+                resource=resource,
+                life=done.life,
+                refusal=found.refusal,
+                waiting=done.waiting,
+                made=made,
+            ),
+        )
+        await self._drop_secrets(view, facts, done.life)
+        observed = found.facts.observed
+        facts = replace(facts, uninjected=observed.uninjected, enrolment=found.options)
+        unanswered_for = found.closed if found.facts.retried else None
+        facts = postponed(facts, view, found.lost, unanswered_for)
         late = await self._overdue.judge(resource, view, facts)
-        facts = late.facts
-        unwritten = await self._publisher.publish(view, facts)
-        if entering or born:
+        unwritten = await self._publisher.publish(view, late.facts)
+        if plan.announces:
             await self._publisher.phase_event(view, resource, failure=view.spec.observed.reason)
         _, again = await self._siblings.follow(resource, view)
         left = await self._pool_shrink.drain(resource, view)
         return waiting_messages.soonest(
-            requeue.again_s(facts), again, unwritten, left, made.again, late.again
+            requeue.again_s(late.facts), again, unwritten, left, made.again, late.again
         )
 
-    async def _gather(
-        self, resource: ProvisionedResource, view: RecordView, status_input: StatusInput
-    ) -> StatusFacts:
-        """Gather the status's facts; token Secrets go once the status names one in vain."""
-        facts = await self._facts.gather(resource, view, status_input)
+    async def _drop_secrets(self, view: RecordView, facts: StatusFacts, life: TokenLife) -> None:
+        """Delete the token Secrets once the status names one in vain."""
+        resource = facts.resource
         named = (view.status.get("bootstrap") or {}).get("secretRef") is not None
-        if named and facts.secret_name is None and resource.bootstrap_token_id is not None:
-            await self._bootstrap.drop_secrets(resource, view)
-        return facts
-
-    async def _start_over(self, resource: ProvisionedResource) -> float:
-        """Take a node out whose substrate was lost; what is or comes in its place goes, too."""
-        # Before the node goes: without it nothing would tell that no machine there is its own.
-        await self._replacement.begin(resource)
+        if resource is None or not named or facts.secret_name is not None:
+            return
         if resource.bootstrap_token_id is not None:
-            await self._ports.nodes.deregister(resource.bootstrap_token_id)
-        return 0.0
+            await self._bootstrap.drop_secrets(resource, view, life)
 
-    async def _stand_back(self, view: RecordView, status_input: StatusInput) -> float | None:
+    async def _stand_back(
+        self, view: RecordView, admission: Admission, made: ReplacementResult
+    ) -> float | None:
         """Say that a machine is being made anew; what stands beside it is looked after."""
-        made = status_input.made
-        facts = await self._gather(made.resource, view, status_input)
+        status_input = StatusInput(
+            resource=made.resource,
+            life=made.life,
+            refusal=admission.refusal,
+            waiting=None,
+            made=made,
+        )
+        facts = self._facts.gather(view, status_input)
+        await self._drop_secrets(view, facts, made.life)
         await self._publisher.publish(view, facts)
         _, again = await self._siblings.follow(made.resource, view)
         return waiting_messages.soonest(made.again, again)
@@ -223,47 +256,3 @@ class Reconciler:
         facts = StatusFacts(resource=None, refusal=admission.refusal, refusal_is_final=final)
         await self._publisher.publish(view, facts)
         return requeue.again_s(facts)
-
-    async def _enter(
-        self, resource: ProvisionedResource, phase: Phase, view: RecordView, options: Enrolment
-    ) -> ProvisionedResource:
-        if phase is Phase.ENROLLING:
-            await self._bootstrap.start_window(resource)
-        now = max(self._ports.clock.now(), resource.updated_at)
-        changed = await self._remembering(resource.enter(phase, now), options)
-        event = lifecycle.on_phase(changed, phase, failure=view.spec.observed.reason)
-        entry = audit.on_phase(resource, phase)
-        return await self._ports.repository.update(changed, event=event, audit=entry)
-
-    async def _remembering(
-        self, resource: ProvisionedResource, options: Enrolment
-    ) -> ProvisionedResource:
-        """Remember what its substrate is made of, and what its document was rendered with."""
-        if resource.phase is Phase.PENDING:
-            return resource
-        children = await self._children.of_substrate(resource)
-        return replace(resource, children=children, rendered_with=options)
-
-    async def _apply(
-        self,
-        resource: ProvisionedResource,
-        view: RecordView,
-        observed: ObservedXR,
-        closed: Explanation | None,
-    ) -> tuple[ProvisionedResource, Explanation | None]:
-        missing, own = None, resource.accepted.cloud_credential
-        if closed is None:
-            taken = await self.configs.ensure(resource)
-            if taken is not None:
-                return resource, taken
-            missing = None if own is None else await self.credentials.hold(view.namespace, own)
-        going = missing is not None and missing.reason == Reason.BEING_DELETED
-        if going and not observed.exists:
-            return resource, missing
-        if not resource.node_expected or observed.node_registered:
-            return resource, missing
-        if observed.exists:
-            await self._bootstrap.renew(resource)
-            return resource, missing
-        ensured = await self._bootstrap.ensure(resource, view, closed=closed)
-        return ensured.resource, ensured.waiting or missing

@@ -1,6 +1,7 @@
-"""Gathers the facts that a record's status is rendered from.
+"""Turns what a reconcile observed and did into the facts of its record's status.
 
-Gathering the facts of token, node and catalogue.
+It reads nothing but the catalogue's cache: tokens and node are those that the reconcile decided
+from, so that a status never tells of two moments at once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from function.contract import names
 from function.contract.record import Enrolment
 from function.contract.strategy import BootstrapState
 from reconciler.app.registration import bootstrap
-from reconciler.app.registration.bootstrap import BootstrapTokens
 from reconciler.app.replacement.replacement import ReplacementResult
 from reconciler.app.status import publishing
 from reconciler.domain.aggregate.explanation import Explanation
@@ -22,19 +22,22 @@ from reconciler.domain.record.conditions import StatusFacts
 from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.replacement.replacement import WAITED_FOR
 from reconciler.ports.cluster.catalog import Catalog
-from reconciler.ports.store.aggregates import NodeDeregistrar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusInput:
-    """What a reconcile says beside what is found.
+    """What a reconcile found and did.
 
     Attributes:
+        resource: The aggregate afterwards.
+        life: Its tokens afterwards.
         refusal: Why the declaration as it stands is not accepted; None when it is.
         waiting: Why nothing happens at the moment; None when the phase explains it.
         made: What became of a node that does not come.
     """
 
+    resource: ProvisionedResource
+    life: TokenLife
     refusal: Explanation | None
     waiting: Explanation | None
     made: ReplacementResult
@@ -43,36 +46,24 @@ class StatusInput:
 class RecordFacts:
     """Gathers a status's facts."""
 
-    def __init__(
-        self,
-        nodes: NodeDeregistrar,
-        catalog: Catalog,
-        tokens: BootstrapTokens,
-        enrolment: Enrolment,
-    ) -> None:
-        self._nodes = nodes
+    def __init__(self, catalog: Catalog, enrolment: Enrolment) -> None:
         self._catalog = catalog
-        self._bootstrap = tokens
         self._enrolment = enrolment
 
-    async def gather(
-        self, resource: ProvisionedResource, view: RecordView, status_input: StatusInput
-    ) -> StatusFacts:
+    def gather(self, view: RecordView, status_input: StatusInput) -> StatusFacts:
         """Return the facts of an aggregate as it is now."""
-        token = resource.bootstrap_token_id
-        life = await self._bootstrap.look(resource)
-        node = None if token is None else await self._nodes.find_node(token)
-        registered = node is not None
+        resource, made = status_input.resource, status_input.made
+        has_token = resource.bootstrap_token_id is not None
         return StatusFacts(
             resource=resource,
             refusal=status_input.refusal,
-            waiting=status_input.made.waiting or status_input.waiting,
-            stall=_stall(resource, view, life, status_input, registered=registered),
+            waiting=made.waiting or status_input.waiting,
+            stall=_stall(view, status_input),
             orphaned=view.controller_uid is None,
-            bootstrap=BootstrapState.NONE if token is None else life.state,
-            secret_name=_secret(resource, view, life, registered=registered),
-            node=None if node is None else publishing.node(node),
-            substrate_absent=status_input.made.absent,
+            bootstrap=status_input.life.state if has_token else BootstrapState.NONE,
+            secret_name=_secret(view, status_input),
+            node=None if made.node is None else publishing.node(made.node),
+            substrate_absent=made.absent,
             provider_config=self._provider_config_name(resource, view),
             enrolment=publishing.enrolment(resource, view, self._enrolment),
         )
@@ -86,32 +77,23 @@ class RecordFacts:
         return provider_config.name(blueprint, cloud, own)
 
 
-def _secret(
-    resource: ProvisionedResource, view: RecordView, life: TokenLife, *, registered: bool
-) -> str | None:
+def _secret(view: RecordView, status_input: StatusInput) -> str | None:
     """Return the Secret to deliver from; None when no token may be used."""
+    resource, life = status_input.resource, status_input.life
+    registered = status_input.made.registered
     if resource.bootstrap_token_id is None or life.drops_secrets or registered:
         return None
     return names.token_secret_name(view.name, resource.generation)
 
 
-def _stall(
-    resource: ProvisionedResource,
-    view: RecordView,
-    life: TokenLife,
-    status_input: StatusInput,
-    *,
-    registered: bool,
-) -> Explanation | None:
-    """Say what only a person can mend; a token that ended says more than a time.
-
-    What was found before the phase was decided counts only while it still holds.
-    """
-    made, waiting = status_input.made, status_input.waiting
+def _stall(view: RecordView, status_input: StatusInput) -> Explanation | None:
+    """Say what only a person can mend; a token that ended says more than a time."""
+    resource, made, waiting = status_input.resource, status_input.made, status_input.waiting
     if waiting is not None and waiting.reason in bootstrap.FOR_A_PERSON:
         return waiting
-    holds = resource.phase in WAITED_FOR and registered == made.registered
-    stall = made.stall if holds else None
+    # It was found before the phase was decided.
+    stall = made.stall if resource.phase in WAITED_FOR else None
     if made.waiting is not None or (made.final and stall is not None):
         return stall
-    return bootstrap.stranded(resource, life, view, registered=registered) or stall
+    ended = bootstrap.stranded(resource, status_input.life, view, registered=made.registered)
+    return ended or stall

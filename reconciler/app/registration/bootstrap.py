@@ -94,9 +94,10 @@ class BootstrapPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsuredBootstrap:
-    """The aggregate afterwards, and why it has no deliverable token if it has none."""
+    """The aggregate and its tokens afterwards, and why none can be delivered if none can."""
 
     resource: ProvisionedResource
+    life: TokenLife
     waiting: Explanation | None = None
 
 
@@ -114,18 +115,23 @@ class BootstrapTokens:
         return await self._ports.tokens.life(resource.id)
 
     async def ensure(
-        self, resource: ProvisionedResource, view: RecordView, *, closed: Explanation | None
+        self,
+        resource: ProvisionedResource,
+        view: RecordView,
+        life: TokenLife,
+        *,
+        closed: Explanation | None,
     ) -> EnsuredBootstrap:
         """Make sure that a token can be delivered, while there is no substrate.
 
         Args:
             resource: The aggregate.
             view: Its record.
+            life: Its tokens.
             closed: Why nothing may be given out; None while something may.
 
         Idempotency: a live token with its Secret is left as it is.
         """
-        life = await self.look(resource)
         situation = TokenLifeFacts(
             state=life.state,
             delivered=await self._delivered(resource, view, life),
@@ -140,33 +146,31 @@ class BootstrapTokens:
             situation = await self._looked(situation, resource, view)
             action = decide(situation)
         if action is TokenAction.MINT and not self._ports.steady():
-            return EnsuredBootstrap(resource=resource, waiting=_FROZEN)
+            return EnsuredBootstrap(resource=resource, life=life, waiting=_FROZEN)
         if action is TokenAction.MINT:
-            return EnsuredBootstrap(resource=await self._mint(resource, view, life))
+            minted = await self._mint(resource, view, life)
+            return EnsuredBootstrap(resource=minted, life=await self.look(minted))
         waits = closed if action is TokenAction.AWAIT_NAMESPACE else _WAITING.get(action)
-        return EnsuredBootstrap(resource=resource, waiting=waits)
+        return EnsuredBootstrap(resource=resource, life=life, waiting=waits)
 
-    async def start_window(self, resource: ProvisionedResource) -> None:
+    async def start_window(self, resource: ProvisionedResource, life: TokenLife) -> TokenLife:
         """Start the window anew, if the table lets it: the substrate is ready."""
-        token = resource.bootstrap_token_id
-        if token is not None and await self._renews(resource):
-            await self._ports.tokens.extend(token, ttl=self._ttl)
+        return await self._extend(resource, life, unless_left=None)
 
-    async def renew(self, resource: ProvisionedResource) -> None:
+    async def renew(self, resource: ProvisionedResource, life: TokenLife) -> TokenLife:
         """Keep the window open, or open it again, while the table lets the node still come.
 
         Idempotency: a window of which more than half is left is not touched.
         """
-        token = resource.bootstrap_token_id
-        if token is not None and await self._renews(resource):
-            await self._ports.tokens.extend(token, ttl=self._ttl, unless_left=self._ttl / 2)
+        return await self._extend(resource, life, unless_left=self._ttl / 2)
 
-    async def drop_secrets(self, resource: ProvisionedResource, view: RecordView) -> None:
+    async def drop_secrets(
+        self, resource: ProvisionedResource, view: RecordView, life: TokenLife
+    ) -> None:
         """Delete the Secrets of all generations: nobody may register with any of them.
 
         Idempotency: one that is gone is success.
         """
-        life = await self.look(resource)
         numbers = {resource.generation, *(one.number for one in life.generations)}
         for number in sorted(numbers - {0}):
             name = names.token_secret_name(view.name, number)
@@ -174,12 +178,17 @@ class BootstrapTokens:
                 view.namespace, name, owner=view.uid
             )
 
-    async def _renews(self, resource: ProvisionedResource) -> bool:
-        life = await self.look(resource)
+    async def _extend(
+        self, resource: ProvisionedResource, life: TokenLife, *, unless_left: timedelta | None
+    ) -> TokenLife:
+        token = resource.bootstrap_token_id
         situation = TokenLifeFacts(
             state=life.state, delivered=True, substrate=True, renewable=life.renewable
         )
-        return decide(situation) is TokenAction.RENEW
+        if token is None or decide(situation) is not TokenAction.RENEW:
+            return life
+        await self._ports.tokens.extend(token, ttl=self._ttl, unless_left=unless_left)
+        return life.extended()
 
     async def _looked(
         self, situation: TokenLifeFacts, resource: ProvisionedResource, view: RecordView

@@ -48,13 +48,13 @@ class ReplacementPorts(BootstrapPorts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementObservation:
-    """What was found; `life` and `live` are None where nobody asked for them.
+    """What was found; `live` is None also where nobody asked for it.
 
     `reference` is what `live` can be written by: its version may not be the remembered one.
     """
 
     situation: ReplacementFacts
-    life: TokenLife | None
+    life: TokenLife
     node: RegisteredNode | None
     live: LiveObject | None
     reference: SubstrateReference
@@ -70,17 +70,19 @@ class ReplacementObserver:
         self._bootstrap = bootstrap
         self._timeout = timeout
 
-    async def node(self, resource: ProvisionedResource) -> RegisteredNode | None:
-        """Return the aggregate's node, if one is in the mesh."""
+    async def mesh(self, resource: ProvisionedResource) -> tuple[TokenLife, RegisteredNode | None]:
+        """Return the aggregate's tokens, and its node if one is in the mesh.
+
+        Tokens are read before the node: one that came in between is seen.
+        """
         token = resource.bootstrap_token_id
-        return None if token is None else await self._ports.nodes.find_node(token)
+        life = await self._bootstrap.look(resource)
+        return life, None if token is None else await self._ports.nodes.find_node(token)
 
     async def look(
         self, resource: ProvisionedResource, view: RecordView, *, refused: bool
     ) -> ReplacementObservation:
         """Return everything that decides.
-
-        Tokens are read before the node: one that came in between is seen.
 
         Args:
             resource: The aggregate.
@@ -88,8 +90,7 @@ class ReplacementObserver:
             refused: Its declaration as it stands is not accepted.
         """
         under_way = resource.recreating_since is not None
-        life = await self._bootstrap.look(resource) if under_way else None
-        node = await self.node(resource)
+        life, node = await self.mesh(resource)
         reference, live = resource.substrate.reference, None
         if under_way:
             reference, live = await self.find(resource, view)
@@ -112,7 +113,7 @@ class ReplacementObserver:
             and view.controller_uid is not None
             and resource.node_expected
             and not resource.uninjected(observed, exists=there),
-            spent=life is None or not any(one.state in _LIVE for one in life.generations),
+            spent=not any(one.state in _LIVE for one in life.generations),
             let_go=under_way and resource.substrate.released,
             there=there,
             acknowledged=view.spec.released and is_absent(view),
@@ -120,22 +121,11 @@ class ReplacementObserver:
         look = ReplacementObservation(
             situation=situation, life=life, node=node, live=live, reference=reference
         )
-        return await self._looked_closer(look, resource, view)
-
-    async def _looked_closer(
-        self, look: ReplacementObservation, resource: ProvisionedResource, view: RecordView
-    ) -> ReplacementObservation:
-        """Ask what costs a call, where it decides."""
-        situation, life = look.situation, look.life
-        if not situation.under_way:
-            if replacement.decide(situation) is not ReplacementStep.BEGIN:
-                return look
-            life = await self._bootstrap.look(resource)
-            gone = look.node is None and _departed(resource, life, self._ports.clock.now())
-            situation = replace(situation, departed=gone)
-        if situation.free:
+        # What costs a call is asked where it decides.
+        decides = under_way or replacement.decide(situation) is ReplacementStep.BEGIN
+        if decides and situation.free:
             situation = replace(situation, free=await self._composes(view))
-        return replace(look, situation=situation, life=life)
+        return replace(look, situation=situation)
 
     async def _composes(self, view: RecordView) -> bool:
         xr = await self._ports.cluster.substrates.get_xr_facts(view.xr, view.namespace)
@@ -162,13 +152,13 @@ def is_absent(view: RecordView) -> bool:
     return bool(view.status.get("substrate") == SubstrateState.ABSENT)
 
 
-def _departed(resource: ProvisionedResource, life: TokenLife | None, now: datetime) -> bool:
+def _departed(resource: ProvisionedResource, life: TokenLife, now: datetime) -> bool:
     """Tell whether a node came with the newest token, now that none is in the mesh.
 
     One that was there before a replacement began was taken out by it. Both ages are measured,
     each by the clock that dated its beginning.
     """
-    if life is None or life.state is not BootstrapState.CONSUMED:
+    if life.state is not BootstrapState.CONSUMED:
         return False
     if resource.recreating_since is None:
         return True

@@ -28,10 +28,12 @@ from reconciler.app.status.publishing import Publisher
 from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.events import audit
+from reconciler.domain.identity.token_life import TokenLife
 from reconciler.domain.record.record_view import RecordView
 from reconciler.domain.replacement import replacement, transitions
 from reconciler.domain.replacement.replacement import ReplacementStep as Step
 from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject, NotAllowedError
+from reconciler.ports.store.aggregates import RegisteredNode
 
 _STEPS_MAX: Final = 8
 """Steps of one reconcile: from the beginning to letting go are four; more come with a change of
@@ -51,7 +53,8 @@ class ReplacementResult:
 
     Attributes:
         resource: The aggregate afterwards.
-        registered: Whether its node is in the mesh.
+        life: Its tokens, read before its node.
+        node: Its node, if one is in the mesh.
         waiting: What a replacement under way waits for; None while none is.
         stall: What a person must mend; None when nothing is.
         final: `stall` outranks whatever else stalls.
@@ -60,12 +63,18 @@ class ReplacementResult:
     """
 
     resource: ProvisionedResource
-    registered: bool
+    life: TokenLife
+    node: RegisteredNode | None
     waiting: Explanation | None = None
     stall: Explanation | None = None
     final: bool = False
     absent: bool = False
     again: float | None = None
+
+    @property
+    def registered(self) -> bool:
+        """Whether its node is in the mesh."""
+        return self.node is not None
 
 
 class Replacement:
@@ -151,10 +160,11 @@ class Replacement:
     ) -> ReplacementResult:
         """Tell whoever can mend it that the cluster refuses a step; what was published stays."""
         stored = await self._ports.repository.get(resource.id)
-        registered = await self._observer.node(stored) is not None
+        life, node = await self._observer.mesh(stored)
         found = ReplacementResult(
             resource=stored,
-            registered=registered,
+            life=life,
+            node=node,
             stall=why,
             final=True,
             again=waiting_messages.POLL_MAX_S,
@@ -226,9 +236,7 @@ class Replacement:
         held_back: bool = False,
     ) -> ReplacementResult:
         silence = self._silence(resource, look)
-        found = ReplacementResult(
-            resource=resource, registered=look.node is not None, again=silence
-        )
+        found = ReplacementResult(resource=resource, life=look.life, node=look.node, again=silence)
         if step in _UNDER_WAY:
             return replace(
                 found,
@@ -285,7 +293,7 @@ def _cause(resource: ProvisionedResource, look: ReplacementObservation) -> str:
     life, live, known = look.life, look.live, resource.substrate.uid
     if live is not None and known not in (None, live.uid):
         return "it stood in the place of the one that its node came from"
-    came = life is not None and life.state is BootstrapState.CONSUMED
+    came = life.state is BootstrapState.CONSUMED
     if came and live is None:
         return "the substrate that its node came from was gone"
     return "its node registered and never reported" if came else "no node registered in time"

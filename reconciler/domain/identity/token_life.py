@@ -12,7 +12,7 @@ The decision. Source: design §5 "Tokens"; docs/decisions/0004.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from typing import Final
@@ -82,6 +82,16 @@ class TokenLife:
     def renewable(self) -> bool:
         """Whether a window that closed may still be opened again: the newest is below its cap."""
         return bool(self.generations) and self.now - self.generations[0].issued_at < TTL_MAX
+
+    def extended(self) -> TokenLife:
+        """Return the tokens after the windows that closed were opened again."""
+        opened = tuple(
+            replace(one, state=BootstrapState.ISSUED)
+            if one.state is BootstrapState.EXPIRED and self.now - one.issued_at < TTL_MAX
+            else one
+            for one in self.generations
+        )
+        return replace(self, generations=opened)
 
     @property
     def drops_secrets(self) -> bool:
