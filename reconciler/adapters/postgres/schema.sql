@@ -181,8 +181,9 @@ BEGIN
     WHERE provisioned_resource_id = its_resource AND id <> its_token
       AND consumed_at IS NULL AND revoked_at IS NULL;
     -- What has rested longest comes first, so that one that rests is the last resort: while the
-    -- range goes on, it is judged anew and laid out further. What is in the way is looked for when something is: an earlier node of the resource leaves; an
-    -- address that a process of before revision 0033 took is passed over.
+    -- range goes on, it is judged anew and laid out further. What is in the way is looked for when
+    -- something is: an earlier node of the resource leaves; an address that another range of the
+    -- Domain gave out is passed over.
     FOR tries IN 1..100 LOOP
         IF ip IS NULL THEN
             DELETE FROM plexsphere.mesh_free
@@ -332,7 +333,6 @@ CREATE TABLE plexsphere.nodes (
     reported_at timestamp with time zone,
     previous_nsk_hash bytea,
     readmitted integer DEFAULT 0 NOT NULL,
-    key_shared boolean DEFAULT false NOT NULL,
     earlier_nsk_hashes bytea[] DEFAULT '{}'::bytea[] NOT NULL,
     CONSTRAINT nodes_earlier_nsk_hashes_check CHECK ((cardinality(earlier_nsk_hashes) <= 20)),
     CONSTRAINT nodes_mesh_ip_check CHECK ((masklen(mesh_ip) =
@@ -349,10 +349,6 @@ END)),
 -- Name: COLUMN nodes.reported_at; Type: COMMENT; Schema: plexsphere; Owner: -
 
 COMMENT ON COLUMN plexsphere.nodes.reported_at IS 'First authenticated call; from then on its registration cannot be repeated';
-
--- Name: COLUMN nodes.key_shared; Type: COMMENT; Schema: plexsphere; Owner: -
-
-COMMENT ON COLUMN plexsphere.nodes.key_shared IS 'Another live node had the key when keys became unique';
 
 -- Name: COLUMN nodes.earlier_nsk_hashes; Type: COMMENT; Schema: plexsphere; Owner: -
 
@@ -470,7 +466,7 @@ COMMENT ON COLUMN plexsphere.bootstrap_tokens.token_hash IS 'SHA-256 of the whol
 
 -- Name: COLUMN bootstrap_tokens.events; Type: COMMENT; Schema: plexsphere; Owner: -
 
-COMMENT ON COLUMN plexsphere.bootstrap_tokens.events IS 'Events told of it; 0 for one of before revision 0038 of which none was';
+COMMENT ON COLUMN plexsphere.bootstrap_tokens.events IS 'Events told of it';
 
 -- Name: COLUMN bootstrap_tokens.expiry_told; Type: COMMENT; Schema: plexsphere; Owner: -
 
@@ -1221,10 +1217,6 @@ CREATE INDEX event_audit_at_idx ON plexsphere.event_audit USING btree (at);
 
 CREATE INDEX mesh_free_order ON plexsphere.mesh_free USING btree (domain_id, mesh_range, rests_until, address);
 
--- Name: nodes_key_shared; Type: INDEX; Schema: plexsphere; Owner: -
-
-CREATE INDEX nodes_key_shared ON plexsphere.nodes USING btree (domain_id, public_key) WHERE ((deregistered_at IS NULL) AND key_shared);
-
 -- Name: nodes_mesh_ip_live; Type: INDEX; Schema: plexsphere; Owner: -
 
 CREATE UNIQUE INDEX nodes_mesh_ip_live ON plexsphere.nodes USING btree (domain_id, mesh_ip) WHERE (deregistered_at IS NULL);
@@ -1235,7 +1227,7 @@ CREATE INDEX nodes_project_live ON plexsphere.nodes USING btree (project_id, id)
 
 -- Name: nodes_public_key_live; Type: INDEX; Schema: plexsphere; Owner: -
 
-CREATE UNIQUE INDEX nodes_public_key_live ON plexsphere.nodes USING btree (domain_id, public_key) WHERE ((deregistered_at IS NULL) AND (NOT key_shared));
+CREATE UNIQUE INDEX nodes_public_key_live ON plexsphere.nodes USING btree (domain_id, public_key) WHERE (deregistered_at IS NULL);
 
 -- Name: nodes_resource_live; Type: INDEX; Schema: plexsphere; Owner: -
 

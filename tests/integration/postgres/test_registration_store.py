@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import statistics
 import time
 from datetime import timedelta
@@ -271,20 +270,6 @@ async def test_an_address_rests_while_the_range_goes_on(world: World, pool: asyn
 
     assert isinstance(registered, Registered)
     assert registered.mesh.mesh_ip == f"10.0.{(BATCH + 1) // 256}.{(BATCH + 1) % 256}"
-
-
-async def test_a_key_that_was_shared_before_keys_were_unique_is_in_use(
-    world: World, pool: asyncpg.Pool
-) -> None:
-    old, new = await world.resource("a"), await world.resource("b")
-    key = base64.b64encode(b"one key in two machines, or more").decode()
-    await world.register(old, await world.token(old), public_key=key)
-    await pool.execute("UPDATE plexsphere.nodes SET key_shared = true")
-
-    refused = await world.register(new, await world.token(new), public_key=key)
-
-    assert isinstance(refused, Denial)
-    assert refused.code == "key_in_use"
 
 
 @pytest.mark.parametrize(

@@ -281,19 +281,6 @@ async def test_the_order_goes_on_after_told_events_were_removed(world: World, pa
     assert [row.aggregate_sequence for row in await world.backdoor.events(resource.id)] == [2]
 
 
-async def test_an_event_that_was_never_counted_stays_until_it_is(
-    world: World, past: Past, pool: asyncpg.Pool
-) -> None:
-    resource = await world.resource()
-    # As a program of before the count leaves it.
-    await pool.execute("UPDATE plexsphere.provisioned_resources SET events = 0")
-    await past.publish(LONG_AGO)
-
-    await past.clean()
-
-    assert len(await world.backdoor.events(resource.id)) == 1
-
-
 async def test_a_machine_that_comes_after_its_tokens_row_went_is_told_the_same_as_a_stranger(
     world: World, past: Past
 ) -> None:

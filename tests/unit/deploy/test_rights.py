@@ -48,7 +48,7 @@ def given() -> set[Right]:
 
 def rows() -> list[list[str]]:
     text = (DEPLOY / "README.md").read_text("utf-8")
-    section = text.split("## What the reconciler may do\n")[1].split("\n## ")[0]
+    section = text.split("## The reconciler's rights\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 

@@ -26,16 +26,12 @@ _LOCK: LiteralString = "SELECT pg_try_advisory_xact_lock($1)"
 _BEFORE: LiteralString = "SELECT now() - $1::interval"
 
 _EVENTS: LiteralString = """
-SELECT id FROM plexsphere.outbox_events AS event
-WHERE id > $1 AND id < $4 AND published_at < $2 AND NOT EXISTS (
-    SELECT FROM plexsphere.provisioned_resources AS resource
-    WHERE resource.id = event.aggregate_id AND resource.events < event.aggregate_sequence
-)
+SELECT id FROM plexsphere.outbox_events
+WHERE id > $1 AND id < $4 AND published_at < $2
 ORDER BY id LIMIT $3
 FOR UPDATE SKIP LOCKED
 """
-"""An id begins with when the event was made, so that what is too young is not looked at. An event
-that a program of before the count appended waits until the next one counts it."""
+"""An id begins with when the event was made, so that what is too young is not looked at."""
 
 _TOKENS: LiteralString = """
 SELECT token.id FROM plexsphere.bootstrap_tokens AS token

@@ -28,19 +28,14 @@ RETURNING true
 
 _APPEND: LiteralString = """
 WITH counted AS (
-    UPDATE plexsphere.provisioned_resources
-    SET events = 1 + greatest(events, (
-        SELECT max(aggregate_sequence) FROM plexsphere.outbox_events WHERE aggregate_id = $3
-    ))
-    WHERE id = $3
+    UPDATE plexsphere.provisioned_resources SET events = events + 1 WHERE id = $3
     RETURNING events
 )
 INSERT INTO plexsphere.outbox_events
     (id, aggregate_type, aggregate_id, aggregate_sequence, event_type, payload, occurred_at)
 SELECT $1, $2, $3, events, $4, $5::jsonb || plexsphere.names_of($3), $6 FROM counted
 """
-"""The count outlives the events, which retention removes. What is there counts too: a program of
-before the count, at work beside us in a rollout, appends without it."""
+"""The count outlives the events, which retention removes."""
 
 
 async def append_once(

@@ -55,11 +55,7 @@ _FACTS: LiteralString = (
     EXISTS (
         SELECT FROM plexsphere.nodes
         WHERE domain_id = project.domain_id AND public_key = $3 AND deregistered_at IS NULL
-          AND NOT key_shared AND provisioned_resource_id <> token.provisioned_resource_id
-    ) OR EXISTS (
-        SELECT FROM plexsphere.nodes
-        WHERE domain_id = project.domain_id AND public_key = $3 AND deregistered_at IS NULL
-          AND key_shared AND provisioned_resource_id <> token.provisioned_resource_id
+          AND provisioned_resource_id <> token.provisioned_resource_id
     ) AS key_in_use
 FROM plexsphere.bootstrap_tokens AS token
 JOIN plexsphere.provisioned_resources AS resource ON resource.id = token.provisioned_resource_id

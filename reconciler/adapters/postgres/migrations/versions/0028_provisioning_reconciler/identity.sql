@@ -38,7 +38,7 @@ CREATE TABLE plexsphere.bootstrap_tokens (
 COMMENT ON COLUMN plexsphere.bootstrap_tokens.token_hash IS
     'SHA-256 of the whole token text, which holds 128 random bits or more';
 COMMENT ON COLUMN plexsphere.bootstrap_tokens.events IS
-    'Events told of it; 0 for one of before revision 0038 of which none was';
+    'Events told of it';
 COMMENT ON COLUMN plexsphere.bootstrap_tokens.expiry_told IS
     'The end of the window whose passing was told; a window that is opened anew ends again';
 CREATE INDEX bootstrap_tokens_expires_idx ON plexsphere.bootstrap_tokens (expires_at);
@@ -62,7 +62,6 @@ CREATE TABLE plexsphere.nodes (
     reported_at             timestamptz,
     previous_nsk_hash       bytea,
     readmitted              integer     NOT NULL DEFAULT 0,
-    key_shared              boolean     NOT NULL DEFAULT false,
     -- Of several answers to one registration nobody knows which arrived, however many they were.
     earlier_nsk_hashes      bytea[]     NOT NULL DEFAULT '{}',
     CONSTRAINT nodes_pkey PRIMARY KEY (id),
@@ -80,8 +79,6 @@ CREATE TABLE plexsphere.nodes (
 );
 COMMENT ON COLUMN plexsphere.nodes.reported_at IS
     'First authenticated call; from then on its registration cannot be repeated';
-COMMENT ON COLUMN plexsphere.nodes.key_shared IS
-    'Another live node had the key when keys became unique';
 COMMENT ON COLUMN plexsphere.nodes.earlier_nsk_hashes IS
     'Keys that were answered before the previous one; good until the node reports, like that one';
 CREATE UNIQUE INDEX nodes_mesh_ip_live ON plexsphere.nodes (domain_id, mesh_ip)
@@ -90,11 +87,8 @@ CREATE UNIQUE INDEX nodes_resource_live ON plexsphere.nodes (provisioned_resourc
     WHERE deregistered_at IS NULL;
 CREATE INDEX nodes_project_live ON plexsphere.nodes (project_id, id)
     WHERE deregistered_at IS NULL;
--- A key is looked up in both: the first has every key but those that the second has.
 CREATE UNIQUE INDEX nodes_public_key_live ON plexsphere.nodes (domain_id, public_key)
-    WHERE deregistered_at IS NULL AND NOT key_shared;
-CREATE INDEX nodes_key_shared ON plexsphere.nodes (domain_id, public_key)
-    WHERE deregistered_at IS NULL AND key_shared;
+    WHERE deregistered_at IS NULL;
 
 -- A nonce is written with its node, so it needs no references of its own.
 CREATE TABLE plexsphere.registration_nonces (

@@ -82,8 +82,9 @@ BEGIN
     WHERE provisioned_resource_id = its_resource AND id <> its_token
       AND consumed_at IS NULL AND revoked_at IS NULL;
     -- What has rested longest comes first, so that one that rests is the last resort: while the
-    -- range goes on, it is judged anew and laid out further. What is in the way is looked for when something is: an earlier node of the resource leaves; an
-    -- address that a process of before revision 0033 took is passed over.
+    -- range goes on, it is judged anew and laid out further. What is in the way is looked for when
+    -- something is: an earlier node of the resource leaves; an address that another range of the
+    -- Domain gave out is passed over.
     FOR tries IN 1..100 LOOP
         IF ip IS NULL THEN
             DELETE FROM plexsphere.mesh_free
