@@ -12,8 +12,9 @@ SEED ?= 1
 MINUTES ?= 120
 # What `make test` runs, in pytest's words; without any, everything.
 TESTS ?=
-# How many run side by side: one mostly waits for a control plane. `-n0` in TESTS: one by one.
-WORKERS ?= 2
+# How many run side by side, on two cores: each waits for its control plane a quarter of the time.
+# `-n0` in TESTS: one by one.
+WORKERS ?= 3
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadscope
 LONG_E2E := $(addprefix tests/e2e/test_,enrol_slow.py enrol_namespace.py blueprints_installed.py \
 	enrol_left_over.py lifecycle.py protection.py registration_timeout.py deletion_matrix.py) \

@@ -78,8 +78,16 @@ def test_a_record_whose_finalizer_was_stripped_comes_back_for_the_same_node(
     path = f"/apis/{API}/namespaces/{node.namespace}/provisioningrecords/{name}"
     glass = Caller(stack.plane.kubeconfig).as_user("jane", BREAK_GLASS, MASTERS)
 
-    assert glass.patch(path, {"metadata": {"finalizers": None}}).ok
-    assert glass.delete(path).ok
+    def stripped() -> bool:
+        """Delete it as it is without its finalizer: a run in between puts that on again."""
+        bare = glass.patch(path, {"metadata": {"finalizers": None}})
+        assert bare.ok, bare.message
+        version = bare.body["metadata"]["resourceVersion"]
+        answer = glass.delete(path, preconditions={"resourceVersion": version})
+        assert answer.ok or answer.status == 409, answer.message
+        return answer.ok
+
+    wait_for(stripped, "the record gone without its order")
 
     def adopted() -> bool:
         after = node.record()
