@@ -17,6 +17,7 @@ from function.operating import memory_dumps
 from reconciler.adapters import process_limits
 from reconciler.app.queue.work_queue import describe
 from reconciler.commands.catalog import catalog
+from reconciler.commands.diagnosis import why
 from reconciler.commands.events import events
 from reconciler.commands.migrate import migrate
 from reconciler.commands.nodes import nodes
@@ -49,6 +50,7 @@ cli.add_command(events)
 cli.add_command(orphans)
 cli.add_command(nodes)
 cli.add_command(thaw)
+cli.add_command(why)
 
 
 @cli.command()

@@ -21,6 +21,7 @@ GROWING: Final = {
 NAMELESS: Final = {
     "reconciler/adapters/http/rate_limit.py",
     "reconciler/app/queue/work_queue.py",
+    "reconciler/domain/diagnosis/remedies.py",
     "reconciler/domain/identity/peers.py",
 }
 """Modules with a class of few fields that are told by their place."""

@@ -6,6 +6,7 @@ fails its test.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dev import binaries
 from dev.stack import ROOT, Stack
@@ -96,6 +97,12 @@ def run(stack: Stack, commands: str, variables: Mapping[str, str]) -> str:
     )
     assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def why(stack: Stack, node: Node) -> dict[str, Any]:
+    """Return what `broker why` answers about a node."""
+    told = run(stack, f"broker why {node.name} -n {node.namespace} -o json", {})
+    return dict(json.loads(told))
 
 
 @cache

@@ -181,6 +181,9 @@ def given_up(stack: Stack, scenes: Scenes) -> str:
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert told.startswith("Deregistering: The mesh refused")
+    answer = runbook.why(stack, node)
+    assert answer["reason"] == "NodeDeregistrationFailed"
+    assert answer["runbook"] == "deletion.md, entry 1"
     node.assert_untouched(handle)
     runbook.follow(stack, node, page, "Mend", REASON="OPS-17: the mesh is gone")
 
@@ -204,6 +207,8 @@ def test_entry_2_a_refused_deletion_ends_when_the_refusal_does(
     told = runbook.follow(stack, node, page, "Diagnose")
     assert handle in told
     assert "this one stays" in told
+    answer = runbook.why(stack, node)
+    assert (answer["reason"], answer["runbook"]) == ("RightsMissing", "deletion.md, entry 2")
     assert node.machine(handle) is not None
     for part in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
         assert glass.delete(f"{ADMISSION}/{part}/{REFUSER}").ok
@@ -226,6 +231,9 @@ def test_entry_3_a_stuck_child_is_named_and_goes_when_its_finalizer_does(
     assert told.startswith(message)
     assert STUCK in told
     assert re.search(r"deleted since \d{4}-\d\d-\d\dT", told)
+    answer = runbook.why(stack, node)
+    assert (answer["reason"], answer["runbook"]) == ("ChildStuck", "deletion.md, entry 3")
+    assert STUCK in answer["explanation"]
     assert node.record() is not None
     runbook.follow(stack, node, page, "Mend", CHILD=f"{kind}/{child}")
 

@@ -83,6 +83,8 @@ def test_entry_1_an_expired_token_is_told_and_the_machine_is_replaced(
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert told.split() == ["Expired", "TokenExpired"]
+    answer = runbook.why(stack, node)
+    assert (answer["reason"], answer["runbook"]) == ("TokenExpired", "enrolment.md, entry 1")
     node.until_earned()
     node.labels = {"mended": "yes"}
     node.apply()

@@ -112,6 +112,8 @@ def test_entry_1_what_is_missing_is_named_and_nothing_is_declared_again(stack: S
     told = runbook.follow(stack, node, page, "Diagnose")
     assert '"reason":"ProjectNotFound"' in told
     assert "spec.domainRef names no Domain" in told
+    answer = runbook.why(stack, node)
+    assert (answer["reason"], answer["runbook"]) == ("ProjectNotFound", "provisioning.md, entry 1")
     stack.plane.apply(_object("Domain", "rb-domain", meshCIDR="100.96.0.0/16"))
 
     handle = node.until_ready()
@@ -129,6 +131,9 @@ def test_entry_2_a_provider_that_hangs_is_seen_one_level_deeper(
     told = runbook.follow(stack, node, runbook.entry(PAGE, "2."), "Diagnose")
     assert f"Machine {handle}" in told
     made(Kind.CLOUD_SLOW)
+    answer = runbook.why(stack, node)
+    assert answer["culprit"] == f"Machine/{handle}"
+    assert answer["runbook"] == "provisioning.md, entry 2"
     path = f"/apis/{CLOUD_API}/namespaces/{node.namespace}/machines/{handle}"
     mended = {"metadata": {"annotations": {"cloud.demo.plexsphere.com/create": "works"}}}
     assert glass.patch(path, mended).ok
@@ -144,6 +149,9 @@ def test_entry_3_a_failed_one_starts_over_under_its_id(stack: Stack, scenes: Sce
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert told == condition_of(node.xr(), "ProvisioningFailed")["message"]
+    answer = runbook.why(stack, node)
+    assert answer["culprit"] == f"Machine/{handle}"
+    assert (answer["actor"], answer["runbook"]) == ("AUTHOR", "provisioning.md, entry 3")
     made(Kind.CREATE_FAILS)
     node.until_earned()
     _mend_the_labels(node)
@@ -186,6 +194,8 @@ def test_entry_5_a_machine_that_never_registers_is_replaced(stack: Stack, scenes
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert told.split() == ["True", "Issued", "WaitingForRegistration"]
+    answer = runbook.why(stack, node)
+    assert (answer["actor"], answer["runbook"]) == ("MACHINE", "provisioning.md, entry 5")
     node.until_earned()
     _mend_the_labels(node)
     runbook.follow(stack, node, page, "Mend")
@@ -214,6 +224,8 @@ def test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so(
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert "Raise spec.retry" in told
+    answer = runbook.why(stack, node)
+    assert (answer["reason"], answer["runbook"]) == ("SubstrateLost", "provisioning.md, entry 6")
     assert node.substrate(handle) is None
     runbook.follow(stack, node, page, "Mend")
 
@@ -270,6 +282,9 @@ def test_entry_7_a_substrate_that_is_late_says_what_it_lacks_and_may_still_come(
     )
     assert lowest.endswith(f"Synced is False (ReconcileError): {NO_ROOM}")
     assert reason == "ProvisioningTimeout"
+    answer = runbook.why(stack, node)
+    assert (answer["culprit"], answer["explanation"]) == (f"Machine/{handle}", NO_ROOM)
+    assert answer["runbook"] == "provisioning.md, entry 7"
     assert condition_of(node.record(), "Stalled")["status"] == "True"
     assert condition_of(node.xr(), "ProvisioningFailed")["status"] == "False"
     path = f"/apis/{CLOUD_API}/namespaces/{node.namespace}/machines/{handle}"

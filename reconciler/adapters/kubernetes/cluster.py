@@ -110,11 +110,15 @@ class Cluster:
             await cache.wait_synced()
 
 
-async def open_client(kubeconfig: Path | None) -> KubernetesClient:
+async def open_client(kubeconfig: Path | None, *, context: str | None = None) -> KubernetesClient:
     """Open a client from a kubeconfig, or from the Pod's service account when None.
 
     Tokens that expire are read again, from the Pod's file, the kubeconfig's file or its
     credential program.
+
+    Args:
+        kubeconfig: The file.
+        context: The kubeconfig's context; None takes its current one.
 
     Raises:
         KubeconfigError: There is neither, or it cannot be used.
@@ -123,8 +127,8 @@ async def open_client(kubeconfig: Path | None) -> KubernetesClient:
     if kubeconfig is None:
         _load_service_account(configuration)
     else:
-        check(kubeconfig)
-        await _load(kubeconfig, configuration)
+        check(kubeconfig, context)
+        await _load(kubeconfig, configuration, context)
     # Otherwise each request reads `.netrc` and the environment on a thread, and what a `.netrc`
     # says of the host, or by default, would be sent there.
     configuration.client_session_kwargs = {"trust_env": _behind_proxy(configuration.host)}
@@ -149,10 +153,13 @@ def _load_service_account(configuration: Configuration) -> None:
         raise KubeconfigError(message) from error
 
 
-async def _load(kubeconfig: Path, configuration: Configuration) -> None:
+async def _load(kubeconfig: Path, configuration: Configuration, context: str | None) -> None:
     try:
         loader = await config.load_kube_config(  # type: ignore[no-untyped-call]
-            config_file=str(kubeconfig), client_configuration=configuration, persist_config=False
+            config_file=str(kubeconfig),
+            context=context,
+            client_configuration=configuration,
+            persist_config=False,
         )
     except _UNUSABLE as error:
         message = "must refer to files and credentials that can be read"

@@ -21,19 +21,31 @@ class KubeconfigError(Exception):
     """There is no usable way to a cluster; the message is the rule and never a value."""
 
 
-def check(path: Path) -> None:
+def check(path: Path, context: str | None = None) -> str:
     """Check that a file names a cluster to talk to, and as whom.
+
+    Args:
+        path: The file.
+        context: One of its contexts; None takes the current one.
+
+    Returns:
+        The context's namespace; `default` where it names none.
 
     Raises:
         KubeconfigError: It cannot be read, is no kubeconfig, or refers to what it lacks.
     """
     document = _document(path)
-    context = _entry(document, "context", document.get("current-context"), at="current-context")
-    cluster = _entry(document, "cluster", context.get("cluster"), at="contexts[].context.cluster")
+    named, at = (document.get("current-context"), "current-context")
+    if context is not None:
+        named, at = context, "--context"
+    found = _entry(document, "context", named, at=at)
+    cluster = _entry(document, "cluster", found.get("cluster"), at="contexts[].context.cluster")
     if not _is_url(cluster.get("server")):
         _refuse("clusters[].cluster.server: must be an absolute http(s) URL")
-    if "user" in context:
-        _entry(document, "user", context["user"], at="contexts[].context.user")
+    if "user" in found:
+        _entry(document, "user", found["user"], at="contexts[].context.user")
+    namespace = found.get("namespace")
+    return namespace if isinstance(namespace, str) and namespace else "default"
 
 
 def _document(path: Path) -> dict[str, Any]:
