@@ -52,14 +52,43 @@ _NOBODY: Final = tuple(
 )
 
 
-def ttl(told: Raw, outcomes: Iterable[Outcome]) -> Ttl:
+def refused(
+    said: tuple[DesiredCondition, ...], outcomes: Iterable[Outcome], text: str
+) -> tuple[DesiredCondition, ...]:
+    """Return an XR's conditions with why its step is refused, before what a resource says.
+
+    Args:
+        said: The merged conditions.
+        outcomes: Of its resources.
+        text: What is wrong, with room for a count behind it.
+    """
+    kind = ConditionType.ADMITTED
+    verdicts = (one for outcome in outcomes for one in outcome.verdicts if one.type is kind)
+    message = text + _others(sum(_rank(one) != _GOOD for one in verdicts))
+    refusal = DesiredCondition(
+        type=kind, status=False, reason=Reason.RESOURCE_NOT_FOUND, message=message
+    )
+    return tuple(refusal if one.type is kind else one for one in said)
+
+
+def noted(said: tuple[DesiredCondition, ...], text: str) -> tuple[DesiredCondition, ...]:
+    """Return an XR's conditions with a remark behind what is said of its admission."""
+
+    def with_note(verdict: DesiredCondition) -> DesiredCondition:
+        note = f"; {text}"
+        return replace(verdict, message=verdict.message[: MESSAGE_MAX - len(note)] + note)
+
+    return tuple(with_note(one) if one.type is ConditionType.ADMITTED else one for one in said)
+
+
+def ttl(told: Raw, ttls: Iterable[Ttl]) -> Ttl:
     """Return the shortest time that any of them holds.
 
     Args:
         told: The observed composite's status; while its breaker is open, none holds long.
-        outcomes: Of its resources.
+        ttls: Of its resources and of their step.
     """
-    given = {outcome.ttl for outcome in outcomes}
+    given = set(ttls)
     responsive = conditions.find(told, _RESPONSIVE)
     if responsive is not None and responsive.status == "False":
         given.add(Ttl.CUT_OFF)
@@ -80,6 +109,18 @@ def notices(told: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
     )
 
 
+def refusals(told: Raw, text: str) -> tuple[Notice, ...]:
+    """Return the warning of why a step is refused, unless the XR's condition begins with it.
+
+    Idempotency: as `notices`; what the condition counts behind it changes with the others.
+    """
+    found = conditions.find(told, ConditionType.ADMITTED)
+    reason = Reason.RESOURCE_NOT_FOUND
+    if found is not None and found.reason == reason and found.message.startswith(text):
+        return ()
+    return (Notice(reason=reason, message=text),)
+
+
 def single(told: Raw, node: ComposedNode) -> Answer:
     """Return the answer of an input that composes one substrate and its record.
 
@@ -93,7 +134,7 @@ def single(told: Raw, node: ComposedNode) -> Answer:
         ready=outcome.ready,
         verdicts=outcome.verdicts,
         status=outcome.status,
-        ttl=ttl(told, [outcome]),
+        ttl=ttl(told, [outcome.ttl]),
         requirements=outcome.requirements,
         notices=notices(told, outcome.verdicts),
     )
@@ -108,10 +149,13 @@ def _joined(names: list[str], said: tuple[DesiredCondition, ...]) -> DesiredCond
     name, verdict = names[place], said[place]
     if worst == _GOOD:
         return verdict
-    alike = len(ranks) - ranks.count(_GOOD) - 1
-    others = f"; {alike} more of its resources are not as they should be" if alike else ""
+    others = _others(len(ranks) - ranks.count(_GOOD) - 1)
     message = f"{name}: {verdict.message}"[: MESSAGE_MAX - len(others)]
     return replace(verdict, message=f"{message}{others}")
+
+
+def _others(alike: int) -> str:
+    return f"; {alike} more of its resources are not as they should be" if alike else ""
 
 
 _GOOD: Final = 2

@@ -86,6 +86,7 @@ class Reason(StrEnum):
     RECREATIONS_EXHAUSTED = "RecreationsExhausted"
     REGISTERED = "Registered"
     REGISTRATION_TIMEOUT = "RegistrationTimeout"
+    RESOURCE_NOT_FOUND = "ResourceNotFound"
     RIGHTS_MISSING = "RightsMissing"
     STATUS_UNREADABLE = "StatusUnreadable"
     SUBSTRATE_LOST = "SubstrateLost"

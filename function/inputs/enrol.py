@@ -7,16 +7,18 @@ Everything that the step does not name stays as earlier steps left it. Source: d
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from function.compose import merged_conditions, pipeline, siblings
 from function.contract import names
 from function.contract.errors import ContractError
 from function.contract.record import Declaration
-from function.inputs import settled
+from function.inputs import settled, unmatched
 from function.inputs.enrol_schema import RECORD_PREFIX, RESOURCES_MAX, EnrolInput, EnrolResource
 from function.inputs.enrolled_resource import Enrolled, declares
+from function.inputs.unmatched import Unmatched
 from function.model import parsing
 from function.model.call import (
     Answer,
@@ -59,14 +61,36 @@ def answer(request: Request) -> Answer:
         holders.setdefault(name, [])
     resources |= siblings.composed(xr, request, holders)
     said = merged_conditions.merged(outcomes)
-    return Answer(
+    answered = Answer(
         resources=resources,
         ready=all(outcome.open for outcome in outcomes.values()),
         verdicts=said,
         status={},
-        ttl=merged_conditions.ttl(request.told, outcomes.values()),
+        ttl=merged_conditions.ttl(request.told, (one.ttl for one in outcomes.values())),
         requirements=_requirements(enrolled, outcomes),
         notices=merged_conditions.notices(request.told, said),
+    )
+    missing = unmatched.unmatched(request, step, enrolled, nodes)
+    return answered if missing is None else _with(answered, missing, request, outcomes.values())
+
+
+def _with(
+    answered: Answer, missing: Unmatched, request: Request, outcomes: Collection[Outcome]
+) -> Answer:
+    """Return an answer that tells of the entries that mean no resource; it drops nothing."""
+    said, notices = answered.verdicts, answered.notices
+    if missing.refused:
+        said = merged_conditions.refused(said, outcomes, missing.text)
+        notices += merged_conditions.refusals(request.told, missing.text)
+    elif missing.text:
+        said = merged_conditions.noted(said, missing.text)
+    return replace(
+        answered,
+        ready=answered.ready and not missing.refused,
+        verdicts=said,
+        ttl=merged_conditions.ttl(request.told, (answered.ttl, missing.ttl)),
+        requirements={**answered.requirements, **missing.requirements},
+        notices=notices,
     )
 
 

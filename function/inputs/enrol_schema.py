@@ -5,6 +5,7 @@ The model. Source: kinds.md, "The function's inputs".
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -123,6 +124,13 @@ class EnrolResource(StrictInput):
         if self.many:
             return name.startswith(self.name.removesuffix(_ANY))
         return self.name == name
+
+    def means_any(self, names: Collection[str]) -> bool:
+        """Whether it means one of many resources; each call asks, for every entry."""
+        if self.many:
+            beginning = self.name.removesuffix(_ANY)
+            return any(name.startswith(beginning) for name in names)
+        return self.name in names
 
 
 class EnrolInput(StrictInput):

@@ -71,6 +71,12 @@ class Enrolled:
         """Name of its record among the composed resources."""
         return f"{RECORD_PREFIX}{self.name}"
 
+    @property
+    def record_key(self) -> str:
+        """The name that its record gets."""
+        group, xr = names.group_of(self.xr.api_version), self.xr
+        return names.record_name(group=group, kind=xr.kind, name=xr.name, resource=self.name)
+
     def facts(self) -> Facts | None:
         """Return its facts; None where there is nothing of it.
 
@@ -79,16 +85,16 @@ class Enrolled:
         """
         given = self.request.desired.get(self.name)
         live = self.request.resources.get(self.name)
-        record = self._record()
-        if given is None and record is None and (live is None or not _ours(live)):
+        if given is None and not self._begun(live):
             return None
+        record = self._record()
         declared = self._declared()
         accepted = None if record is None else record.status.accepted
         if accepted is not None and isinstance(declared, Declaration):
             declared = _unchanged(declared, accepted)
         sought = self._lookup(pipeline.REQUIRE_SUBSTRATE)
         if sought.raw is not None and substrate_identity.is_strange(
-            self.xr, sought.raw, self._key()
+            self.xr, sought.raw, self.record_key
         ):
             declared, sought = _taken(self.name), Lookup(looked=True)
         try:
@@ -115,18 +121,21 @@ class Enrolled:
         """Name a requirement of this resource among those of all."""
         return f"{requirement}/{self.name}"
 
+    def _begun(self, live: Raw | None) -> bool:
+        """Whether this XR composes a record of it, or has enrolled the one in sight."""
+        recorded = self.record_name in self.request.resources
+        theirs = self.record_name in self.request.desired
+        return (recorded and not theirs) or (live is not None and _ours(live))
+
     def _record(self) -> Record | None:
         """Return its record; under its name an earlier step may compose what it likes."""
         name, found = self.record_name, self._lookup(pipeline.REQUIRE_RECORD)
         theirs = name in self.request.desired
         observed = None if theirs else self.request.resources.get(name)
-        substrate_identity.judge_record(self.xr, observed, found, resource=name, key=self._key())
+        substrate_identity.judge_record(
+            self.xr, observed, found, resource=name, key=self.record_key
+        )
         return parsing.record(observed, found)
-
-    def _key(self) -> str:
-        """Return the name that its record gets."""
-        group, xr = names.group_of(self.xr.api_version), self.xr
-        return names.record_name(group=group, kind=xr.kind, name=xr.name, resource=self.name)
 
     def _lookup(self, requirement: str) -> Lookup:
         return self.request.lookup(self.scoped(requirement))

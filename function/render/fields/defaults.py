@@ -15,6 +15,8 @@ USER_DATA: Final = "userData"
 USER_DATA_BASE64: Final = "userDataBase64"
 TAGS: Final = "tags"
 
+_USER_DATA: Final = frozenset({USER_DATA, USER_DATA_BASE64})
+
 _SEEDS: Final = {
     USER_DATA: "spec.userData",
     "bootstrapToken": "spec.parameters.helmValues.bootstrapToken",
@@ -60,6 +62,14 @@ _KNOWN: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
         },
     ),
 )
+
+
+def takes_user_data(group: str, kind: str) -> bool:
+    """Whether a kind is listed as one that takes user data: it is a machine's."""
+    return any(
+        known == kind and _USER_DATA & paths.keys() and re.fullmatch(pattern, group)
+        for pattern, known, paths in _KNOWN
+    )
 
 
 def defaults(group: str, kind: str, *, provider_secret: bool) -> dict[str, str]:

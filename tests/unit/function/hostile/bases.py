@@ -167,6 +167,13 @@ def _forgotten() -> Base:
     return world.base("server")
 
 
+def _unmatched() -> Base:
+    world = _enrolled()
+    world.given["front-0"] = world.objects["front-0"] = _machine() | {"metadata": {"name": "old"}}
+    world.entries += [entry("front0"), entry("pool-*")]
+    return world.base("server", "network", "front-0")
+
+
 def _secret(name: str, tags: str) -> Object:
     paths = {"bootstrapToken": "spec.forProvider.userData", "tags": tags}
     return entry(name, injectionStrategy="provider-secret", paths=paths)
@@ -204,6 +211,7 @@ _MAKERS: dict[str, Callable[[], Base]] = {
     "enrol-draining": _draining,
     "enrol-forgotten": _forgotten,
     "enrol-many": _many,
+    "enrol-unmatched": _unmatched,
 }
 
 NAMES = tuple(_MAKERS)

@@ -148,13 +148,16 @@ def test_an_object_of_another_kind_under_a_records_name_is_no_record() -> None:
     assert str(laws.fatal(answer)).startswith(f"{laws.STRANGER}'record-server'")
 
 
-def test_a_step_that_means_nothing_says_so_in_every_condition() -> None:
-    world = World(entry("absent"), theirs=NETWORK)
+@pytest.mark.parametrize(
+    ("name", "ready"), [("absent-*", fnv1.READY_UNSPECIFIED), ("absent", fnv1.READY_FALSE)]
+)
+def test_a_step_that_means_nothing_says_so_in_every_condition(name: str, ready: fnv1.Ready) -> None:
+    world = World(entry(name), theirs=NETWORK)
 
     answer = world.run()
 
     laws.says_all(answer)
-    assert answer.desired.composite.ready == fnv1.READY_UNSPECIFIED
+    assert answer.desired.composite.ready == ready
 
 
 @pytest.mark.parametrize("filled", [{}, {"a": 1}, [], ["x"], 0, False, "#cloud-config"])
