@@ -6,13 +6,13 @@ import copy
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from dev import examples, rendering
+from dev import examples, render, rendering
 from dev.rendering import RESOURCE_NAME, Inputs, Object, Rendered
 from function.contract import names
 from tests.render.conftest import INPUTS, ROOT, Crossplane, every, loaded
@@ -34,6 +34,7 @@ RECORDS = {f"record-{name}" for name in MACHINES}
 class Pipeline:
     """The example's pipeline with its functions running."""
 
+    example: examples.Example
     command: rendering.Crossplane
     records: Mapping[str, Object]
     """What stands before the reconciler has said anything."""
@@ -45,13 +46,14 @@ class Pipeline:
         observed: Sequence[Object] = (),
         secrets: Sequence[Object] = (),
         preview: bool = False,
+        composition: Path = COMPOSITION,
     ) -> Rendered:
         required = self.command.folder / "required.yaml"
         required.write_text(yaml.safe_dump_all(secrets))
         return self.command.render(
             orders() if xr is None else xr,
             Inputs(
-                composition=COMPOSITION,
+                composition=composition,
                 xrd=XRD,
                 required=[required] if secrets else [],
                 observed=observed,
@@ -66,7 +68,8 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     folder = tmp_path_factory.mktemp("enrol")
     with rendering.crossplane(example.functions(), folder, _report) as command:
         inputs = Inputs(composition=COMPOSITION, xrd=XRD)
-        yield Pipeline(command=command, records=command.render(orders(), inputs).resources)
+        records = command.render(orders(), inputs).resources
+        yield Pipeline(example=example, command=command, records=records)
 
 
 def _report(line: str) -> None:
@@ -232,6 +235,77 @@ def test_a_document_over_its_clouds_limit_is_a_condition_before_anything_exists(
     assert "spec.userData: holds" in injected["message"]
     assert "aws takes at most 16384" in injected["message"]
     assert "database" not in shown.resources
+
+
+@pytest.fixture(scope="module")
+def misspelt(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, str], Path]:
+    """Writes the example's Composition with another name in an entry of our step."""
+    folder = tmp_path_factory.mktemp("misspelt")
+
+    def written(place: int, name: str) -> Path:
+        composition = loaded(COMPOSITION)
+        enrol_step(composition)["resources"][place]["name"] = name
+        path = folder / "composition.yaml"
+        path.write_text(yaml.safe_dump(composition))
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "said"),
+    [
+        (0, "data-base", "'data-base' is none (nearest: 'database')"),
+        (1, "worker_*", "'worker_*' fits none (nearest: 'worker-1')"),
+    ],
+)
+def test_a_name_that_no_step_composes_is_an_error_in_a_preview(
+    pipeline: Pipeline,
+    core_crds: Path,
+    misspelt: Callable[[int, str], Path],
+    place: int,
+    name: str,
+    said: str,
+) -> None:
+    example = replace(pipeline.example, compositions=[misspelt(place, name)])
+
+    (fault,) = render.judged(example, pipeline.command, core_crds).faults
+
+    assert "Admitted is False, ResourceNotFound: " in fault
+    assert f"input.resources[{place}].name: must " in fault
+    assert f"{said}; earlier steps compose '" in fault
+
+
+def test_a_machine_that_exists_beside_a_wrong_name_is_named_and_stays(
+    pipeline: Pipeline, misspelt: Callable[[int, str], Path]
+) -> None:
+    machine = copy.deepcopy(pipeline.shown(preview=True).resources["database"])
+    machine["metadata"] = {
+        "name": "old-1",
+        "namespace": machine["metadata"]["namespace"],
+        "annotations": {RESOURCE_NAME: "database"},
+    }
+
+    shown = pipeline.shown(observed=[machine], composition=misspelt(0, "data-base"))
+
+    admitted = shown.conditions()["Admitted"]
+    assert (admitted["status"], admitted["reason"]) == ("False", "ResourceNotFound")
+    assert "; 'database' exists and is not enrolled; " in admitted["message"]
+    assert shown.conditions()["Ready"]["status"] == "False"
+    assert shown.resources["database"]["metadata"]["name"] == "old-1"
+    assert {"record-worker-0", "record-worker-1"} <= set(shown.resources)
+
+
+def test_a_star_that_fits_nothing_is_said_and_refuses_nothing(
+    pipeline: Pipeline, misspelt: Callable[[int, str], Path]
+) -> None:
+    shown = pipeline.shown(composition=misspelt(1, "runner-*"))
+
+    admitted = shown.conditions()["Admitted"]
+    assert admitted["reason"] == "WaitingForReconciler"
+    assert admitted["message"].endswith(
+        "input.resources[1].name: 'runner-*' fits no resource that an earlier step composes"
+    )
 
 
 def authorities() -> str:
