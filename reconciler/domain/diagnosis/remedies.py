@@ -139,6 +139,7 @@ REMEDIES: Final[Mapping[Reason, Remedy]] = MappingProxyType(
         Reason.RECREATIONS_EXHAUSTED: Remedy(Actor.MACHINE, Command.RETRY, NO_NODE),
         Reason.REGISTERED: _WAIT,
         Reason.REGISTRATION_TIMEOUT: _MACHINE,
+        Reason.RESOURCE_NOT_FOUND: _DESCRIBE,
         Reason.RIGHTS_MISSING: _RIGHTS,
         Reason.STATUS_UNREADABLE: Remedy(Actor.OPERATOR, Command.LOGS, RECONCILER),
         Reason.SUBSTRATE_LOST: Remedy(Actor.AUTHOR, Command.RETRY, LOST),
