@@ -95,7 +95,9 @@ class FunctionRunner(grpcv1.FunctionRunnerServiceServicer):
                 error=type(error).__name__,
                 place=place,
             )
-            return _fatal(req, f"cannot run step: internal error; look for tag {tag} in the log")
+            return _fatal(
+                req, f"cannot run step: internal error; see tag {tag} in the log of the function"
+            )
 
 
 def run(req: fnv1.RunFunctionRequest, kept: SettledNodes | None = None) -> fnv1.RunFunctionResponse:
@@ -127,7 +129,7 @@ def run(req: fnv1.RunFunctionRequest, kept: SettledNodes | None = None) -> fnv1.
         if isinstance(cache, LRUNodeCache):
             cache.keep(rsp.desired)
         return rsp
-    return _fatal(req, "cannot run step: the response is larger than Crossplane takes")
+    return _fatal(req, "cannot run step: the response is larger than Crossplane accepts")
 
 
 def _response(

@@ -48,7 +48,7 @@ older ones are. An error that was caught may keep a call's values until then."""
     # Click takes an empty variable for an unset one; here it switches metrics off.
     default=lambda: os.environ.get("METRICS_ADDRESS"),
     show_default=METRICS_ADDRESS,
-    help="Address of /metrics, /healthz and /readyz over plain HTTP; empty: none. "
+    help="Address that serves /metrics, /healthz and /readyz over plain HTTP; empty: none. "
     "Also METRICS_ADDRESS.",
 )
 @click.version_option(__version__, prog_name="function")
@@ -116,7 +116,7 @@ def observed_at(asked: str | None) -> Endpoint | None:
         return _claim(METRICS_ADDRESS)
     except click.ClickException as error:
         detail = error.message.removeprefix("cannot serve: ")
-        click.echo(f"Warning: no metrics: {detail}", err=True)
+        click.echo(f"Warning: metrics are not served: {detail}", err=True)
         return None
 
 
@@ -131,7 +131,7 @@ def _probes(endpoint: Endpoint | None, metrics: Metrics) -> Iterator[Probes | No
 
 def _credentials(folder: str | None) -> grpc.ServerCredentials:
     if not folder:
-        message = "cannot serve: give --tls-certs-dir, or --insecure outside a cluster"
+        message = "cannot serve: set --tls-certs-dir, or --insecure outside a cluster"
         raise click.ClickException(message)
     certificate, key, authority = (str(Path(folder) / name) for name in _CERTIFICATES)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -63,7 +63,7 @@ _HELD: Final = {
         "other.name == held || (other.name.endsWith('*') && "
         "held.startsWith(other.name.substring(0, other.name.size() - 1))))))"
     ),
-    "message": "hold must name other resources than the enrolled ones",
+    "message": "hold must not name an enrolled resource",
 }
 """What the model's own validator says; a list's keys are for the API server only."""
 

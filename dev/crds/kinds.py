@@ -64,7 +64,7 @@ RECORD: Final = Kind(
     scope="Namespaced",
     description=(
         "One node's provisioning. The function writes its spec, the reconciler its status; "
-        "deleting it takes the node out of the mesh and then its substrate away."
+        "deleting it deregisters the node from the mesh and then deletes its substrate."
     ),
     spec=record.RecordSpec,
     status=record.RecordStatus,
@@ -97,7 +97,7 @@ RECORD: Final = Kind(
 BLUEPRINT: Final = Kind(
     name="BlueprintVersion",
     scope="Cluster",
-    description="One published version of a blueprint: what it composes and what it takes.",
+    description="One published version of a blueprint: the XR that it composes and its parameters.",
     spec=published.BlueprintVersionSpec,
     status=published.ConditionedStatus,
     short_name="bpv",
@@ -124,7 +124,7 @@ BLUEPRINT: Final = Kind(
             ("!(has(self.name) && has(self.fieldPath))", "name and fieldPath exclude each other"),
             (
                 "!has(self.apiVersion) || self.kind == 'ProviderConfig'",
-                "apiVersion is given for a ProviderConfig, which the broker makes",
+                "apiVersion requires kind ProviderConfig, which the broker creates",
             ),
             ("!has(self.secretKey) || has(self.apiVersion)", "secretKey needs an apiVersion"),
         ),
@@ -136,7 +136,7 @@ BLUEPRINT: Final = Kind(
             "pattern": r"^spec(\.[A-Za-z][A-Za-z0-9_-]*)+$",
             **rule(
                 "!self.matches('^spec[.](cloudTags|crossplane|parameters|userData)([.]|$)')",
-                "is the broker's or Crossplane's own",
+                "must not be a field that the broker or Crossplane writes",
             ),
         },
         "spec.registration.timeout": _TIMEOUT,

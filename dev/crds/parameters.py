@@ -106,7 +106,7 @@ PATTERN: Final[rules.Overlay] = {
             "must use literals, ., [classes], (groups), | and ? * + {n,m} alone",
         ),
         # What RE2 cannot read is an error of the expression, and so a refusal.
-        ("''.matches(self) || !''.matches(self)", "must be a regular expression that RE2 takes"),
+        ("''.matches(self) || !''.matches(self)", "must be a regular expression that RE2 accepts"),
     ),
 }
 

@@ -23,7 +23,7 @@ def material(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> injec
     if facts.token is None or facts.xr.project_id is None:
         raise ContractError(
             field="status.bootstrap.secretRef",
-            rule="names no Secret that is there",
+            rule="names no Secret that exists",
             reason=Reason.WAITING_FOR_TOKEN,
         )
     return inject.Material(

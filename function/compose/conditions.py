@@ -98,16 +98,18 @@ def _reconcilers(facts: Facts) -> DesiredCondition:
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and stalled.status == "True":
         return _mirror(kind, replace(stalled, status="Unknown"))
-    return _unknown(kind, Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler")
+    return _unknown(
+        kind, Reason.WAITING_FOR_RECONCILER, "waiting for the reconciler to process the record"
+    )
 
 
 def _injected(facts: Facts, judged: StageResult) -> DesiredCondition:
     kind = ConditionType.BOOTSTRAP_INJECTED
     if substrate_lookup.role(facts) is MeshRole.STANDALONE:
-        message = "a standalone resource takes no bootstrap"
+        message = "the mesh role is standalone; no bootstrap is injected"
         return _false(kind, Reason.NOT_EXPECTED, message)
     if judged.stage is Stage.PREVIEW:
-        return _true(kind, Reason.PREVIEW, "a placeholder stands for the token")
+        return _true(kind, Reason.PREVIEW, "a placeholder is rendered instead of the token")
     if judged.withheld is not None:
         return _false(kind, judged.withheld.reason, str(judged.withheld))
     if judged.composed is not None:
@@ -120,11 +122,11 @@ def _carried(facts: Facts, composed: Raw) -> DesiredCondition:
     if substrate_lookup.uninjected(facts):
         return _false(kind, Reason.NOT_INJECTED, _OLDER)
     if facts.target is not None or inject.observed(composed):
-        return _true(kind, Reason.INJECTED, "the substrate carries its bootstrap")
-    return _false(kind, Reason.NOT_INJECTED, "the substrate carries no bootstrap")
+        return _true(kind, Reason.INJECTED, "the bootstrap is injected into the substrate")
+    return _false(kind, Reason.NOT_INJECTED, "no bootstrap is injected into the substrate")
 
 
-_OLDER: Final = "it was there before its record; it can enrol once it is made anew"
+_OLDER: Final = "the substrate is older than its record and has no bootstrap; recreate it to enrol"
 
 
 def _not_injected(facts: Facts, stage: Stage) -> DesiredCondition:
@@ -139,21 +141,27 @@ def _not_injected(facts: Facts, stage: Stage) -> DesiredCondition:
 
 
 _UNINJECTED: Final = {
-    Stage.RECORD_ONLY: (Reason.WAITING_FOR_RECONCILER, "the record awaits the reconciler"),
+    Stage.RECORD_ONLY: (
+        Reason.WAITING_FOR_RECONCILER,
+        "waiting for the reconciler to process the record",
+    ),
     Stage.ABSENT: (Reason.DEPROVISIONING, "the substrate is being removed"),
     Stage.TERMINATING: (Reason.DEPROVISIONING, "the record is being torn down"),
     Stage.DRAINING: (Reason.DEPROVISIONING, "the resource is being drained"),
-    Stage.DRAINED: (Reason.DEPROVISIONING, "the earlier record is still going"),
+    Stage.DRAINED: (Reason.DEPROVISIONING, "the earlier record is still being deleted"),
     Stage.SEEK: (Reason.WAITING_FOR_CROSSPLANE, "an earlier substrate is being looked up"),
-    Stage.VANISHING: (Reason.WAITING_FOR_SUBSTRATE, "the earlier substrate is still going"),
-    Stage.WAIT_TOKEN: (Reason.WAITING_FOR_TOKEN, "no live bootstrap token is there yet"),
+    Stage.VANISHING: (Reason.WAITING_FOR_SUBSTRATE, "the earlier substrate is still being deleted"),
+    Stage.WAIT_TOKEN: (
+        Reason.WAITING_FOR_TOKEN,
+        "waiting for the reconciler to issue a bootstrap token",
+    ),
 }
 
 
 def _registered(facts: Facts, judged: StageResult) -> DesiredCondition:
     kind = ConditionType.NODE_REGISTERED
     if substrate_lookup.role(facts) is MeshRole.STANDALONE:
-        return _false(kind, Reason.NOT_EXPECTED, "a standalone resource is no node")
+        return _false(kind, Reason.NOT_EXPECTED, "the mesh role is standalone; no node is expected")
     if judged.stage is Stage.PREVIEW:
         return _false(kind, Reason.PREVIEW, "no node registers in a preview")
     mirrored = said(facts, kind)
@@ -173,7 +181,7 @@ def _node(facts: Facts, judged: StageResult) -> DesiredCondition:
         return _false(kind, Reason.WAITING_FOR_REGISTRATION, message)
     if judged.stage in {Stage.ABSENT, Stage.TERMINATING, Stage.DRAINED}:
         return _false(kind, Reason.DEPROVISIONING, "the resource is being torn down")
-    return _false(kind, Reason.WAITING_FOR_SUBSTRATE, "there is no substrate yet")
+    return _false(kind, Reason.WAITING_FOR_SUBSTRATE, "the substrate does not exist yet")
 
 
 def _failed(facts: Facts, judged: StageResult) -> DesiredCondition:
@@ -186,11 +194,13 @@ def _failed(facts: Facts, judged: StageResult) -> DesiredCondition:
         if stalled is not None and stalled.message:
             failed = replace(stalled, status="True", reason=Reason.FAILED)
             return _mirror(kind, failed)
-        return _true(kind, Reason.FAILED, "provisioning failed; raise spec.retry to start over")
+        return _true(
+            kind, Reason.FAILED, "provisioning failed; fix the cause, then increment spec.retry"
+        )
     stalled = said(facts, ConditionType.STALLED)
     if stalled is not None and _is_late(stalled):
         return _mirror(kind, replace(stalled, status="False"))
-    return _false(kind, Reason.NOT_FAILED, "nothing failed for good")
+    return _false(kind, Reason.NOT_FAILED, "no terminal failure is reported")
 
 
 def _is_late(stalled: ObservedCondition) -> bool:
@@ -206,12 +216,12 @@ def _tagged(facts: Facts) -> DesiredCondition:
     if declared is None or not declared.labels:
         return _true(kind, Reason.COMPLETE, "no label is declared")
     if facts.target is not None and facts.target.tags is None:
-        message = "paths.tags: is not given, so no label becomes a tag"
+        message = "paths.tags: is not set, so no label becomes a cloud tag"
         return _false(kind, Reason.LABELS_DROPPED, message)
     notes = encoding.encode(declared.provider, declared.labels).notes
     told = tag_notes.report(notes)
     if told is None:
-        return _true(kind, Reason.COMPLETE, "every label is a tag as it was declared")
+        return _true(kind, Reason.COMPLETE, "every label is a cloud tag, unchanged")
     dropped = any(note.kind.dropped for note in notes)
     return _false(kind, Reason.LABELS_DROPPED if dropped else Reason.LABELS_ALTERED, told)
 

@@ -88,12 +88,12 @@ def _fill(facts: Facts, manifest: dict[str, Any], name: str, value: str) -> None
     if name == defaults.USER_DATA and defaults.USER_DATA_BASE64 in _target(facts).paths:
         value = base64.b64encode(value.encode()).decode("ascii")
     if path is None:
-        rule = "must be given for a resource of this kind and strategy"
+        rule = "must be set for a resource of this kind and injection strategy"
         raise ContractError(field=f"input.resources.paths.{name}", rule=rule)
     if fieldpath.read(manifest, path) not in (None, ""):
         raise ContractError(
             field=f"{facts.resource}.{fieldpath.show(path)}",
-            rule="is filled by an earlier step, and the enrolment would replace it",
+            rule="is set by an earlier step; the enrolment would overwrite it",
             reason=Reason.NOT_INJECTED,
         )
     fieldpath.write(manifest, path, value)
@@ -113,7 +113,7 @@ def _sticky(facts: Facts, live: Raw, given: Raw) -> dict[str, Any]:
 
 def _other_kind(facts: Facts) -> ContractError:
     """Crossplane would leave the machine running outside of every reference."""
-    rule = "must stay of the kind that its record names"
+    rule = "must keep the group and kind that its record names"
     return ContractError(field=facts.resource, rule=rule, reason=Reason.IMMUTABLE)
 
 
@@ -136,7 +136,7 @@ def bootstrap_fields(facts: Facts, live: Raw) -> dict[fieldpath.Path, str]:
         moved = noted is not None and noted != _noted(facts)
         if path is None or moved or not isinstance(value, str) or not value:
             where = f"input.resources.paths.{name}"
-            rule = "must lead to where the bootstrap is, which stays where it was put"
+            rule = "must stay the path at which the bootstrap was injected"
             raise ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE)
         found[path] = value
     return found

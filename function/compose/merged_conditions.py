@@ -39,7 +39,7 @@ def merged(outcomes: Mapping[str, Outcome]) -> tuple[DesiredCondition, ...]:
     return tuple(_joined([*outcomes], said) for said in by_type)
 
 
-_NOTHING: Final = "the step means no resource that is there"
+_NOTHING: Final = "the Enrol step matches no resource"
 _NOBODY: Final = tuple(
     DesiredCondition(type=kind, status=status, reason=reason, message=_NOTHING)
     for kind, status, reason in (
@@ -155,7 +155,7 @@ def _joined(names: list[str], said: tuple[DesiredCondition, ...]) -> DesiredCond
 
 
 def _others(alike: int) -> str:
-    return f"; {alike} more of its resources are not as they should be" if alike else ""
+    return f"; {alike} more of its resources are affected" if alike else ""
 
 
 _GOOD: Final = 2

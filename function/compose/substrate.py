@@ -90,7 +90,9 @@ def create(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[st
     """
     if facts.blueprint is None:
         raise ContractError(
-            field="spec.blueprintRef", rule="is not there", reason=Reason.BLUEPRINT_NOT_FOUND
+            field="spec.blueprintRef",
+            rule="names no BlueprintVersion that exists",
+            reason=Reason.BLUEPRINT_NOT_FOUND,
         )
     fields: dict[inject.Path, str] = {}
     stamp: int | None = None
@@ -107,7 +109,7 @@ def create(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[st
         if config is None:
             raise ContractError(
                 field="status.providerConfigRef",
-                rule="is not known yet, and the blueprint needs it",
+                rule="is required by the blueprint and not published by the reconciler yet",
                 reason=Reason.WAITING_FOR_RECONCILER,
             )
         _set_provider_config(manifest, target, config.name)
@@ -146,7 +148,7 @@ def _provider_config_path(blueprint: BlueprintVersionSpec) -> str | None:
     if not _FIELD_PATH.fullmatch(path) or head in reserved:
         raise ContractError(
             field="BlueprintVersion.spec.providerConfig.fieldPath",
-            rule="must be a path below spec that is not ours",
+            rule="must be a path below spec that the broker does not write itself",
             reason=Reason.UNSUPPORTED_BLUEPRINT,
         )
     return path

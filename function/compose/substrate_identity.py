@@ -31,10 +31,10 @@ _QUOTED_MAX: Final = 253
 
 _NAMED: Final = (
     "another object has that name in its annotation crossplane.io/composition-resource-name: "
-    "take it out of spec.crossplane.resourceRefs, or delete it"
+    "remove it from spec.crossplane.resourceRefs, or delete it"
 )
-_ANOTHERS: Final = "the one of that name belongs to another composite: delete it"
-_PREPARED: Final = "the one of that name is not held for this record: delete it"
+_ANOTHERS: Final = "the object of that name belongs to another composite resource: delete it"
+_PREPARED: Final = "the object of that name has no hold label for this record: delete it"
 
 What = tuple[str, object]
 """Group and kind; a version may follow the provider's."""

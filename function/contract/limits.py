@@ -93,7 +93,9 @@ def _typed(parameter: Limits, value: object) -> ParameterValue:
             if isinstance(value, float) and not value.is_integer():
                 raise fault(parameter.name, "must be an integer")
             if abs(value) > EXACT_INTEGER_MAX:
-                raise fault(parameter.name, "must lie within 2^53, beyond which it is not exact")
+                raise fault(
+                    parameter.name, "must be between -2^53 and 2^53, the range of exact integers"
+                )
             return int(value)
         case ParameterType.STRING, str():
             if UNSTORABLE in value:
@@ -102,7 +104,7 @@ def _typed(parameter: Limits, value: object) -> ParameterValue:
                 raise fault(parameter.name, f"must hold at most {STRING_MAX_BYTES} bytes")
             return value
         case _, None:
-            raise fault(parameter.name, "must not be null; leave it out instead")
+            raise fault(parameter.name, "must not be null; remove it instead")
         case _:
             article = "an" if parameter.type is ParameterType.INTEGER else "a"
             raise fault(parameter.name, f"must be {article} {parameter.type}")

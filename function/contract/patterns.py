@@ -44,12 +44,12 @@ def problem(pattern: str) -> str | None:
     if len(pattern) > PATTERN_MAX or not pattern.isascii() or not pattern.isprintable():
         return f"must be at most {PATTERN_MAX} printable ASCII characters"
     if len(pattern) < 2 or not (pattern.startswith("^") and pattern.endswith("$")):
-        return "must begin with ^ and end with $, so that it is about the whole value"
+        return "must begin with ^ and end with $, so that it matches the whole value"
     if _SET_OPERATOR.search(pattern):
-        return "must hold no && -- ~~ [:, which engines read differently in a class"
+        return "must not contain && -- ~~ [:, which engines read differently in a class"
     found = _Reading().of(pattern[1:-1])
     if found is None and _compiled(pattern) is None:
-        return "must be a regular expression that RE2 takes"
+        return "must be a regular expression that RE2 accepts"
     return found
 
 

@@ -36,7 +36,7 @@ class XRReference(Shape):
     api_version: WireText = Field(description="Group and version of the XR.")
     kind: WireText = Field(description="Kind of the XR.")
     name: WireText = Field(description="Name of the XR, in the record's namespace.")
-    uid: WireText = Field(description="Uid of the XR; it changes when the XR is made anew.")
+    uid: WireText = Field(description="Uid of the XR; it changes when the XR is recreated.")
 
 
 class BlueprintReference(Shape):
@@ -63,7 +63,7 @@ class Declaration(Shape):
     labels: Annotated[dict[str, LabelText], Field(max_length=LABELS_MAX)] = Field(
         default_factory=dict, description="Labels that become cloud tags."
     )
-    retry: Annotated[int, Field(ge=0, le=2**31 - 1, description="Raised to start over.")] = 0
+    retry: Annotated[int, Field(ge=0, le=2**31 - 1, description="Increment it to start over.")] = 0
     registration: Registration | None = None
 
 
@@ -85,7 +85,7 @@ class ObservedSubstrate(Shape):
     bootstrap_generation: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Generation of the token that was rendered into it."
     )
-    uid: WireText | None = Field(default=None, description="Its uid; it changes when made anew.")
+    uid: WireText | None = Field(default=None, description="Its uid; changes when recreated.")
 
 
 class RecordSpec(Shape):
@@ -166,7 +166,7 @@ class RecordStatus(Shape):
     """The reconciler's half of the record."""
 
     phase: Phase | None = Field(
-        default=None, description="Where the resource is in its life; absent before it is accepted."
+        default=None, description="Lifecycle phase; absent until the declaration is accepted."
     )
     provisioned_resource_id: WireText | None = Field(
         default=None, alias="provisionedResourceID", description="The aggregate's UUIDv7."

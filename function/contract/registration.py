@@ -22,14 +22,14 @@ TIMEOUT_MAX: Final = timedelta(hours=24)
 """No token can be used for longer (design §5, "Tokens")."""
 
 ATTEMPTS_MAX: Final = 10
-"""A machine that failed ten times fails for a reason that one more does not mend."""
+"""A machine that failed ten times fails for a reason that one more does not fix."""
 
 _DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,5})s)?")
 
 
 @unique
 class RegistrationPolicy(StrEnum):
-    """What becomes of a machine whose node does not come."""
+    """What the reconciler does with a machine whose node does not register in time."""
 
     KEEP = "Keep"
     RECREATE = "Recreate"
@@ -69,18 +69,18 @@ class Registration(Shape):
 
     policy: RegistrationPolicy = Field(
         default=RegistrationPolicy.KEEP,
-        description="Keep leaves the machine to people, and its node welcome; Recreate makes "
-        "the machine anew, with a new token.",
+        description="Keep keeps the machine, whose node may still register; Recreate replaces "
+        "the machine and issues a new token.",
     )
     timeout: Timeout | None = Field(
         default=None,
-        description="From the machine's readiness, or its node's registration, 1m to 24h, for "
-        "example 15m; absent: the reconciler's own.",
+        description="Time from the machine's readiness to its node's registration, and from there "
+        "to its first report, 1m to 24h, for example 15m. Absent: the reconciler's setting.",
     )
     attempts: Annotated[int, Field(ge=1, le=ATTEMPTS_MAX)] = Field(
         default=3,
-        description="How often it is recreated before people must look; raising spec.retry "
-        "counts from the start.",
+        description="How often the machine is recreated before its record stalls; incrementing "
+        "spec.retry resets the count.",
     )
 
     @property

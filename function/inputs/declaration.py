@@ -110,7 +110,8 @@ def _read(raw: Raw, objects: DeclaredObjects) -> _Declared:
     xr = parsing.shared(raw, parsing.xr)
     if xr.project_id is None:
         raise ContractError(
-            field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
+            field="metadata.namespace",
+            rule="must be a Project's namespace, plexsphere-project-<uuid>",
         )
     spec = parsing.parsed(_Spec, mapping(raw.get("spec")), "spec")
     labels = checked_labels(spec.labels or {})
@@ -172,7 +173,7 @@ def _same_node(declared: Declaration, accepted: Declaration) -> None:
     }
     for field, same in rules.items():
         if not same:
-            rule = "must stay what was accepted"
+            rule = "is immutable; restore the accepted value"
             raise ContractError(field=field, rule=rule, reason=Reason.IMMUTABLE)
 
 
@@ -183,7 +184,7 @@ def _blueprint(objects: DeclaredObjects) -> BlueprintVersionSpec:
     if blueprint.xr.scope == "Cluster":
         raise ContractError(
             field=field,
-            rule="names a blueprint of cluster scope, which a namespaced XR cannot compose",
+            rule="names a cluster-scoped blueprint, which a namespaced XR cannot compose",
             reason=Reason.UNSUPPORTED_BLUEPRINT,
         )
     return blueprint
@@ -217,7 +218,7 @@ def _provider(objects: DeclaredObjects, blueprint: BlueprintVersionSpec) -> Clou
     if cloud.provider not in blueprint.provider_kinds:
         raise ContractError(
             field=field,
-            rule=f"leads to provider {cloud.provider}, which this blueprint does not support",
+            rule=f"is of provider {cloud.provider}, which the blueprint does not support",
             reason=Reason.UNSUPPORTED_BLUEPRINT,
         )
     return cloud.provider
@@ -239,7 +240,9 @@ def _found(lookup: Lookup, field: str, reason: str, kind: str) -> Raw:
     if lookup.raw is not None:
         return lookup.raw
     if lookup.looked:
-        error = ContractError(field=field, rule=f"names no {kind} that is there", reason=reason)
+        error = ContractError(field=field, rule=f"names no {kind} that exists", reason=reason)
         raise _RefusedError(Refusal(error=error, waiting=True))
-    error = ContractError(field=field, rule=f"the {kind} is being looked up", reason=reason)
+    error = ContractError(
+        field=field, rule=f"waiting for Crossplane to look up the {kind}", reason=reason
+    )
     raise _RefusedError(Refusal(error=error, pending=True))

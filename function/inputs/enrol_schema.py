@@ -64,7 +64,7 @@ class EnrolPaths(StrictInput):
 
 
 class InputTerminalCondition(TerminalCondition):
-    """A condition of the resource that means it failed for good."""
+    """A condition of the resource that is a terminal failure."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,25 +74,25 @@ class EnrolResource(StrictInput):
 
     name: ResourceName = Field(
         description=(
-            "Its name in the pipeline; with `*` at the end every resource whose name begins so. "
+            "Its name in the pipeline; with `*` at the end, every resource with that prefix. "
             "An exact name wins over a star, an earlier star over a later one."
         )
     )
     injection_strategy: InjectionStrategy = Field(description="How its bootstrap reaches it.")
     mesh_role: MeshRole = Field(
         default=MeshRole.NODE,
-        description="Whether it becomes a node; standalone mints and injects nothing.",
+        description="Whether it becomes a node; standalone: no token, no bootstrap.",
     )
     provider: CloudProvider = Field(
         description="The cloud, which decides the size of documents and the form of tags."
     )
     cloud_credential: ObjectName | None = Field(
         default=None,
-        description="The CloudCredential it is made with, where the Project must be allowed it.",
+        description="The CloudCredential that it uses; it must list the Project.",
     )
     paths: EnrolPaths = Field(
         default=EnrolPaths(),
-        description="Field paths of the resource; what is absent is the default of its kind.",
+        description="Field paths of the resource; an absent one defaults to that of its kind.",
     )
     labels_from: PathText | None = Field(
         default=None,
@@ -105,13 +105,13 @@ class EnrolResource(StrictInput):
     terminal_conditions: Annotated[tuple[InputTerminalCondition, ...], Field(max_length=16)] = (
         Field(
             default=(InputTerminalCondition(type=ConditionType.PROVISIONING_FAILED),),
-            description="Conditions of the resource, any of which means that it failed for good.",
+            description="Conditions of the resource, any of which is a terminal failure.",
         )
     )
     registration: InputRegistration | None = Field(
         default=None,
-        description="When its node does not come in time. Absent: Keep, after the reconciler's "
-        "own timeout.",
+        description="Policy for a node that does not register in time. Absent: Keep, after the "
+        "reconciler's timeout.",
     )
 
     @property
@@ -152,11 +152,11 @@ class EnrolInput(StrictInput):
             raise ValueError(message)
         held = {name for entry in self.resources for name in entry.hold}
         if any(entry.means(name) for entry in self.resources for name in held):
-            message = "resources: hold must name other resources than the enrolled ones"
+            message = "resources: hold must not name an enrolled resource"
             raise ValueError(message)
         records = {name for name in {*held, *given} if name.startswith(RECORD_PREFIX)}
         owners = {name.removeprefix(RECORD_PREFIX) for name in records}
         if any(entry.means(name) for entry in self.resources for name in owners):
-            message = "resources: the records of enrolled ones must not be named"
+            message = "resources: the record of an enrolled resource must not be named"
             raise ValueError(message)
         return self

@@ -152,20 +152,19 @@ class Enrolled:
         """Return why this one declares nothing, whatever its entry says."""
         where = "input.resources"
         if self.forgotten:
-            rule = f"must name {self.name!r} again; its record deleted by hand drains it instead"
+            rule = f"must name {self.name!r} again; to drain it instead, delete its record"
             if self.name not in self.request.desired:
-                rule = (
-                    f"does not name {self.name!r} any more, nor does a step compose it: it drains"
-                )
+                rule = f"no longer names {self.name!r} and no step composes it; it is being drained"
             return ContractError(field=where, rule=rule)
         if self.excess:
-            return ContractError(field=where, rule=f"must mean at most {RESOURCES_MAX} resources")
+            return ContractError(field=where, rule=f"must match at most {RESOURCES_MAX} resources")
         if self.xr.project_id is None:
             return ContractError(
-                field="metadata.namespace", rule="must be a Project's, plexsphere-project-<uuid>"
+                field="metadata.namespace",
+                rule="must be a Project's namespace, plexsphere-project-<uuid>",
             )
         if self.record_name in self.request.desired:
-            rule = f"{self.record_name!r} is composed by an earlier step, and is this step's name"
+            rule = f"{self.record_name!r} is composed by an earlier step; the name is reserved here"
             return ContractError(field=where, rule=rule)
         return None
 
@@ -263,7 +262,7 @@ def _places(
 
 
 def _taken(name: str) -> Refusal:
-    rule = "has the name of an object that belongs to another composite"
+    rule = "has the name of an object that belongs to another composite resource"
     return Refusal(error=ContractError(field=name, rule=rule))
 
 
@@ -294,7 +293,7 @@ def _unchanged(declared: Declaration, accepted: Declaration) -> Declaration | Re
     }
     for field, same in rules.items():
         if not same:
-            rule = "must stay what was accepted"
+            rule = "is immutable; restore the accepted value"
             where = f"input.resources.{field}"
             return Refusal(error=ContractError(field=where, rule=rule, reason=Reason.IMMUTABLE))
     return declared

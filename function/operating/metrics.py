@@ -59,12 +59,12 @@ class Metrics:
         )
         self.in_flight = Gauge(
             "function_run_function_requests_in_flight",
-            "RPCs that are being answered.",
+            "RPCs in flight.",
             registry=self.registry,
         )
         self.outcomes = self._counter(
             "function_run_function_outcome",
-            "RunFunctionResponses by the step's input kind, what became of it, and why.",
+            "RunFunctionResponses by the step's input kind, outcome and reason.",
             ("input_kind", "outcome", "reason", "result_severity"),
         )
         self.response_bytes = Histogram(

@@ -153,7 +153,7 @@ class TestElsewhere:
         wanted = aggregate()
         assert wanted.key == foreign.key
 
-        with pytest.raises(LivesElsewhereError, match="lives on management cluster 'elsewhere'"):
+        with pytest.raises(LivesElsewhereError, match="exists on management cluster 'elsewhere'"):
             await world.repository.create(wanted)
 
         assert await world.backdoor.events(wanted.id) == []

@@ -119,7 +119,7 @@ def test_a_blueprint_made_again_with_another_default_changes_no_machine(
         "the edit refused",
         explain=node.explain,
     )
-    assert told["message"].startswith("spec.parameters.diskSizeGb: is fixed")
+    assert told["message"].startswith("spec.parameters.diskSizeGb: cannot change")
     assert (node.substrate(handle) or {})["spec"]["parameters"] == before
     node.assert_created_once(handle)
     node.delete(propagation="Background")
@@ -210,7 +210,7 @@ def test_a_document_larger_than_its_cloud_takes_is_refused_until_it_fits(
             explain=refused.explain,
         )
         assert "spec.userData: " in told["message"]
-        assert "takes at most 16384" in told["message"]
+        assert "accepts at most 16384" in told["message"]
         handle = refused.handle()
         assert refused.substrate(handle) is None
         assert refused.machine(handle) is None

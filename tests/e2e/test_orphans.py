@@ -44,7 +44,7 @@ def test_a_substrate_that_nobody_knows_is_listed_until_it_is_gone(
     told = wait_for(lambda: _found(stack, f"{PROJECT}/{LEFT}"), "the finding")
 
     assert "substrate-without-record  XGenericVM.blueprints.plexsphere.com" in told
-    assert "made for record somebody-elses" in told
+    assert "created for record somebody-elses" in told
     assert known not in told
     found = stack.plane.cluster.get(SUBSTRATE_API, "XGenericVM", LEFT, PROJECT)
     assert found is not None

@@ -230,7 +230,7 @@ def test_entry_3_a_stuck_child_is_named_and_goes_when_its_finalizer_does(
     told = runbook.follow(stack, node, page, "Diagnose", CHILD=f"{kind}/{child}")
     assert told.startswith(message)
     assert STUCK in told
-    assert re.search(r"deleted since \d{4}-\d\d-\d\dT", told)
+    assert re.search(r"terminating since \d{4}-\d\d-\d\dT", told)
     answer = runbook.why(stack, node)
     assert (answer["reason"], answer["runbook"]) == ("ChildStuck", "deletion.md, entry 3")
     assert STUCK in answer["explanation"]

@@ -223,7 +223,7 @@ def test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so(
     page = runbook.entry(PAGE, "6.")
 
     told = runbook.follow(stack, node, page, "Diagnose")
-    assert "Raise spec.retry" in told
+    assert "Increment spec.retry" in told
     answer = runbook.why(stack, node)
     assert (answer["reason"], answer["runbook"]) == ("SubstrateLost", "provisioning.md, entry 6")
     assert node.substrate(handle) is None
@@ -278,7 +278,7 @@ def test_entry_7_a_substrate_that_is_late_says_what_it_lacks_and_may_still_come(
     told = runbook.follow(stack, node, runbook.entry(PAGE, "7."), "Diagnose")
     lowest, reason = told.splitlines()
     assert lowest.startswith(
-        f"The substrate is there and not ready after 30 min. Machine {handle!r}"
+        f"The substrate exists but is not ready after 30 min. Machine {handle!r}"
     )
     assert lowest.endswith(f"Synced is False (ReconcileError): {NO_ROOM}")
     assert reason == "ProvisioningTimeout"

@@ -12,8 +12,7 @@ pytestmark = pytest.mark.render
 
 PREVIEW = {names.CONTEXT_PREVIEW: True}
 CONSTANT = (
-    "spec.parameters.namespace: is a constant of this blueprint, which the platform sets; "
-    "leave it out"
+    "spec.parameters.namespace: is a constant of this blueprint; remove it from spec.parameters"
 )
 
 

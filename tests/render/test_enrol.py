@@ -233,7 +233,7 @@ def test_a_document_over_its_clouds_limit_is_a_condition_before_anything_exists(
     injected = shown.conditions()["BootstrapInjected"]
     assert (injected["status"], injected["reason"]) == ("False", "UserDataTooLarge")
     assert "spec.userData: holds" in injected["message"]
-    assert "aws takes at most 16384" in injected["message"]
+    assert "aws accepts at most 16384" in injected["message"]
     assert "database" not in shown.resources
 
 
@@ -330,7 +330,7 @@ def test_the_examples_input_is_valid(command: Crossplane, core_crds: Path) -> No
         (lambda step: step["resources"][0].update(surprise=1), "unknown field"),
         (lambda step: step["resources"][0].pop("provider"), "resources[0].provider: Required"),
         (lambda step: step["resources"][1].update(name="database"), "names must be unique"),
-        (lambda step: step["resources"][0].update(hold=["worker-7"]), "hold must name other"),
+        (lambda step: step["resources"][0].update(hold=["worker-7"]), "hold must not name"),
         (lambda step: step["resources"][1]["paths"].update(userData="status.x"), "paths.userData"),
         (lambda step: step["resources"][1]["paths"].update(user="spec.x"), "unknown field"),
         (lambda step: step.update(enrolment={"baseURL": "ftp://x"}), "enrolment.baseURL"),

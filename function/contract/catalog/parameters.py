@@ -25,8 +25,8 @@ RESERVED: Final = frozenset({"helmValues", "providerSecret"})
 """The injection sites below spec.parameters; no blueprint or user may claim them."""
 
 FIXED: Final = (
-    "is fixed while the machine exists; put the old value back, apply a resource of another name "
-    "with the new value, and delete this one once that is Ready"
+    "cannot change while the machine exists; restore the old value, apply a resource of another "
+    "name with the new value, and delete this one once the other is Ready"
 )
 """How a machine gets another value of a parameter that is not mutable."""
 
@@ -135,7 +135,7 @@ def assert_mutable(names: Sequence[str], blueprint: BlueprintVersionSpec) -> Non
 def _known(blueprint: BlueprintVersionSpec) -> dict[str, Parameter]:
     for name in (*(each.name for each in blueprint.parameters), *_constants(blueprint)):
         if name in RESERVED:
-            raise fault(name, "is declared by the blueprint, but reserved")
+            raise fault(name, "is declared by the blueprint, but is a reserved name")
     return {parameter.name: parameter for parameter in blueprint.parameters}
 
 
@@ -145,7 +145,7 @@ def _settable(
     if name in RESERVED:
         raise fault(name, "is reserved for the bootstrap material")
     if name in _constants(blueprint):
-        raise fault(name, "is a constant of this blueprint, which the platform sets; leave it out")
+        raise fault(name, "is a constant of this blueprint; remove it from spec.parameters")
     if name not in known:
         raise fault(name, "is not a parameter of this blueprint")
     return known[name]

@@ -81,7 +81,7 @@ class CloudCredentialSpec(Shape):
     vault: VaultPath = Field(description="Where OpenBao keeps the credential; never its value.")
     secret_store_ref: SecretStoreRef | None = Field(
         default=None,
-        description="Renders an ExternalSecret. Absent: the Secret is expected to exist.",
+        description="Renders an ExternalSecret. Absent: the Secret must exist.",
     )
     projects: Annotated[tuple[ObjectName, ...], Field(max_length=10_000)] = Field(
         default=(), description="Names of the Projects that may use it."
@@ -135,7 +135,7 @@ class BlueprintVersionSpec(Shape):
     )
     mesh_role: MeshRole = Field(
         default=MeshRole.NODE,
-        description="Whether the substrate becomes a node; standalone mints and injects nothing; "
+        description="Whether the substrate becomes a node; standalone: no token, no bootstrap; "
         "immutable.",
     )
     provider_kinds: Annotated[tuple[CloudProvider, ...], Field(min_length=1, max_length=6)] = Field(
@@ -150,22 +150,22 @@ class BlueprintVersionSpec(Shape):
     )
     constants: Annotated[tuple[Constant, ...], Field(max_length=32)] = Field(
         default=(),
-        description="What the platform sets below spec.parameters of the XR, and no declaration "
-        "may; immutable.",
+        description="Values that the platform sets below spec.parameters of the XR and that a "
+        "declaration must not set; immutable.",
     )
     registration: Registration | None = Field(
         default=None,
-        description="When its node does not come in time. Absent: Keep, after the reconciler's "
-        "own timeout; immutable.",
+        description="Policy for a node that does not register in time. Absent: Keep, after the "
+        "reconciler's timeout; immutable.",
     )
     terminal_conditions: TerminalConditions = Field(
         default=USUAL,
-        description="Conditions of the blueprint's XR, any of which means that it failed for good.",
+        description="Conditions of the blueprint's XR, any of which is a terminal failure.",
     )
     provisioning_timeout: Timeout | None = Field(
         default=None,
         description="How long the substrate may take before its record stalls, 1m to 24h, for "
-        "example 30m. Absent: the reconciler's own.",
+        "example 30m. Absent: the reconciler's setting.",
     )
 
     @property

@@ -84,6 +84,6 @@ def fit(provider: CloudProvider, body: Mapping[str, Any]) -> str:
     form = " of base64" if limit.counted is Counted.BASE64 else ""
     rule = (
         f"holds {limit.size(plain)} bytes{form} and {limit.size(small)} compressed, "
-        f"but {provider} takes at most {limit.most_bytes}"
+        f"but {provider} accepts at most {limit.most_bytes}"
     )
     raise ContractError(field=FIELD, rule=rule, reason=TOO_LARGE)

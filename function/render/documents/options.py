@@ -83,7 +83,7 @@ def image(field: str, value: str | None) -> str:
     if found["digest"] is None and found["tag"] is None:
         raise ContractError(field=field, rule="must have a tag or a digest")
     if found["tag"] == "latest":
-        raise ContractError(field=field, rule="must not float on :latest")
+        raise ContractError(field=field, rule="must not use the floating tag :latest")
     return text
 
 

@@ -48,7 +48,7 @@ def parse(field: str, text: str) -> Path:
     if path is None:
         raise ContractError(field=field, rule="must be a field path, such as spec.userData")
     if path[0] != "spec" or path[1] == "crossplane":
-        raise ContractError(field=field, rule="must lead below spec, and not into spec.crossplane")
+        raise ContractError(field=field, rule="must be below spec, and not below spec.crossplane")
     return path
 
 
@@ -127,7 +127,10 @@ def _grown(path: Path, start: int, value: Any) -> Any:
 
 
 def _unfit(path: Path, position: int) -> ContractError:
-    return ContractError(field=show(path[:position]), rule="is not what the path beyond it needs")
+    return ContractError(
+        field=show(path[:position]),
+        rule="is not an object or list, as the rest of the path requires",
+    )
 
 
 def show(path: Path) -> str:

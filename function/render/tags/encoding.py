@@ -91,15 +91,17 @@ class _Shelf:
         """Add a label; a note where its tag is missing or another."""
         key, text = _key(label, self.rules), _value(value, self.rules)
         if not key:
-            return _note(label, NoteKind.NO_KEY, f"nothing of it is legal on {self.provider}")
+            return _note(
+                label, NoteKind.NO_KEY, f"it has no character that is legal on {self.provider}"
+            )
         owner = self.owners.get(key.lower() if self.rules.caseless else key)
         if owner is not None:
             return self._meet(owner, label, value, text)
         if len(self.tags) >= self.rules.most_tags:
-            rule = f"{self.provider} takes at most {self.rules.most_tags} tags of ours"
+            rule = f"{self.provider} has room for {self.rules.most_tags} labels"
             return _note(label, NoteKind.TOO_MANY, rule)
         if self._overflows(key, text):
-            rule = f"{self.provider} takes at most {self.rules.most_in_all} characters of ours"
+            rule = f"{self.provider} has room for {self.rules.most_in_all} characters of labels"
             return _note(label, NoteKind.TOO_LARGE, rule)
         self.tags[key] = text
         self.owners[key.lower() if self.rules.caseless else key] = (label, key)
@@ -108,7 +110,7 @@ class _Shelf:
     def _meet(self, owner: tuple[str, str], label: str, value: str, text: str) -> Note | None:
         other, kept = owner
         if self.tags[kept] != text:
-            rule = f"{self.provider} takes it for the same key as '{shown(other)}'"
+            rule = f"{self.provider} treats it as the same key as '{shown(other)}'"
             return _note(label, NoteKind.COLLISION, rule)
         return self._altered(label, key=kept != label, value=text != value)
 

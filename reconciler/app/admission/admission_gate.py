@@ -55,7 +55,9 @@ class AdmissionGate:
         try:
             self._project(view)
         except BrokerError as error:
-            return Explanation(reason=error.reason, message=f"{error}; nothing more is given out.")
+            return Explanation(
+                reason=error.reason, message=f"{error}; no token or credential is issued."
+            )
         return None
 
     async def admit(
@@ -78,7 +80,7 @@ class AdmissionGate:
         fresh = existing is None
         project = self._project(view)
         if fresh and view.controller_uid is None:
-            message = "metadata.ownerReferences: a composite resource must control the record"
+            message = "metadata.ownerReferences: must name a composite resource as the controller"
             raise RefusedError(message, reason=Reason.NO_CONTROLLER)
         blueprint = await self._judged(view, project, existing)
         await self._may_tear_down(view, self._protected(view, blueprint))
@@ -92,7 +94,7 @@ class AdmissionGate:
         project_id = view.project_id
         project = None if project_id is None else self._catalog.project(project_id)
         if project is None:
-            message = "metadata.namespace: belongs to no Project"
+            message = "metadata.namespace: does not belong to a Project that exists"
             raise AssignmentNotFoundError(message)
         if not project.namespace_ready:
             message = "metadata.namespace: the Project's namespace is not Ready"
@@ -176,8 +178,8 @@ class AdmissionGate:
         if missing:
             message = (
                 f"{field}: the reconciler may not {', '.join(missing)} {kind} in {api_version} "
-                "in all namespaces, and could not tear it down; grant it with a ClusterRole that "
-                "aggregates to it"
+                "in all namespaces, so it could not tear it down; grant this in a ClusterRole that "
+                "aggregates to provisioning-broker-reconciler-additions"
             )
             raise RefusedError(message, reason=Reason.RIGHTS_MISSING)
 
@@ -222,7 +224,7 @@ class AdmissionGate:
         if missing:
             message = (
                 f"{field}: the reconciler may not {', '.join(missing)} {kind} in "
-                f"{target.api_version} in {view.namespace!r}; grant it with a ClusterRole that "
+                f"{target.api_version} in {view.namespace!r}; grant this in a ClusterRole that "
                 "aggregates to provisioning-broker-project"
             )
             raise RefusedError(message, reason=Reason.RIGHTS_MISSING)

@@ -66,13 +66,14 @@ class ServicePorts:
 
 
 _STRANGER = Explanation(
-    reason=Reason.INVALID_INPUT, message="metadata.name: another record speaks for this XR"
+    reason=Reason.INVALID_INPUT,
+    message="metadata.name: another record already declares this resource of the XR",
 )
 _UNOWNED = Admission(
     resource=None,
     refusal=Explanation(
         reason=Reason.NO_CONTROLLER,
-        message="metadata.ownerReferences: a composite resource must control the record",
+        message="metadata.ownerReferences: must name a composite resource as the controller",
     ),
 )
 
@@ -177,7 +178,7 @@ class Service:
 
     async def _assert_stands(self, view: RecordView) -> None:
         if not await self._ports.cluster.records.record_stands(view.raw):
-            message = f"cannot accept {view.name!r}: it is not the record that was read"
+            message = f"cannot accept {view.name!r}: the record changed since it was read"
             raise StaleAggregateError(message)
 
     async def _lost(self, view: RecordView) -> ids.ProvisionedResourceID | None:

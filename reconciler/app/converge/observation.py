@@ -153,10 +153,12 @@ def _knowing(
 
 def _said(verdict: IdentityMatch) -> Explanation:
     what = (
-        "Another substrate was made under the name of the one that its node came from, and no "
-        "node is on it."
+        "The substrate that the node registered from was replaced by another one of the same name."
         if verdict is IdentityMatch.OTHER
-        else "The substrate is gone while its node is in the mesh."
+        else "The substrate was deleted while its node is in the mesh."
     )
-    message = f"{what} Raise spec.retry to take the node out and make a new one, or delete it."
+    message = (
+        f"{what} Increment spec.retry to deregister the node and create a new machine, or delete "
+        "the resource."
+    )
     return Explanation(reason=Reason.SUBSTRATE_LOST, message=message)

@@ -89,7 +89,8 @@ class ProjectReconciler:
         spec = _spec(raw)
         domain = self._gateway.domain(spec.domain_ref.name)
         if domain is None:
-            message = f"cannot place project {metadata['name']!r}: spec.domainRef names no Domain"
+            name = metadata["name"]
+            message = f"cannot place project {name!r}: spec.domainRef names no Domain that exists"
             raise InvalidInputError(message)
         await self._repository.ensure_domain(spec.domain_ref.name, domain.mesh_cidr)
         project_id = await self._repository.ensure_project(
@@ -130,5 +131,5 @@ def _spec(raw: dict[str, Any]) -> ProjectSpec:
         return ProjectSpec.model_validate(raw.get("spec") or {})
     except ValidationError as error:
         name = raw["metadata"]["name"]
-        message = f"cannot read project {name!r}: {error.error_count()} faults in its spec"
+        message = f"cannot read project {name!r}: its spec has {error.error_count()} invalid fields"
         raise InvalidInputError(message) from error

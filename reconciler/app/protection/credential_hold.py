@@ -206,7 +206,8 @@ class CredentialHold:
 def going(error: GoingError) -> Explanation:
     """Say that something is waited for until it is gone."""
     return Explanation(
-        reason=Reason.BEING_DELETED, message=f"{error}; it is made or held anew then."
+        reason=Reason.BEING_DELETED,
+        message=f"{error}; waiting until it is gone to create it again.",
     )
 
 
@@ -222,7 +223,7 @@ def _taken(credential: str, secret: str) -> Explanation:
 def _missing(credential: str, secret: str) -> Explanation:
     message = (
         f"CloudCredential {credential!r}: spec.secretStoreRef: {external_secret.KIND} in "
-        f"{external_secret.API_VERSION} is not served here, so that nothing makes Secret "
-        f"{secret!r}; install External Secrets, or make the Secret."
+        f"{external_secret.API_VERSION} is not served here, so nothing creates Secret "
+        f"{secret!r}; install External Secrets, or create the Secret."
     )
     return Explanation(reason=Reason.EXTERNAL_SECRETS_MISSING, message=message)

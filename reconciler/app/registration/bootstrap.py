@@ -30,18 +30,18 @@ _HOLD_MISSING: Final = Explanation(
 )
 _FROZEN: Final = Explanation(
     reason=Reason.FROZEN,
-    message="No token is issued: what is seen of this management cluster is not believed just now; "
-    "the reconciler's log and /metrics name the cause.",
+    message="No token is issued: the reconciler is frozen, because its view of this management "
+    "cluster is doubtful; the reconciler's log and /metrics name the cause.",
 )
 _PAUSE: Final = Explanation(
     reason=Reason.WAITING_FOR_TOKEN,
-    message="The last token could not be delivered; the next one follows in half a minute.",
+    message="The last token could not be delivered; the next one is issued in half a minute.",
 )
 _EXHAUSTED: Final = Explanation(
     reason=Reason.GENERATIONS_EXHAUSTED,
-    message="No token is issued: every generation that it may have was used up, so something takes "
-    "its tokens or their Secrets away again and again. Find out what does, then delete what "
-    "declares it and apply that anew.",
+    message="No token is issued: all token generations of this record are used up, so something "
+    "keeps revoking its tokens or deleting their Secrets. Stop that, then delete the XR and apply "
+    "it again.",
 )
 
 _STRANDED: Final = {
@@ -60,8 +60,8 @@ _CLAIMS_MAX: Final = 2
 
 _TAKEN_OUT: Final = Explanation(
     reason=Reason.DEREGISTERED_ELSEWHERE,
-    message="Its node was in the mesh and somebody took it out past this record: an operator, or a "
-    "hand in the database. The machine's key opens nothing any more; recreate the substrate.",
+    message="The node was deregistered outside of this record, by an operator or in the database. "
+    "The machine's key is no longer valid; recreate the substrate.",
 )
 
 _WITH_SUBSTRATE: Final = frozenset({Phase.PROVISIONING, Phase.ENROLLING})

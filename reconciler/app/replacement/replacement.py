@@ -292,8 +292,8 @@ def _dropped_by(view: RecordView, live: LiveObject) -> bool:
 def _cause(resource: ProvisionedResource, look: ReplacementObservation) -> str:
     life, live, known = look.life, look.live, resource.substrate.uid
     if live is not None and known not in (None, live.uid):
-        return "it stood in the place of the one that its node came from"
+        return "it took the place of the one that its node registered from"
     came = life.state is BootstrapState.CONSUMED
     if came and live is None:
-        return "the substrate that its node came from was gone"
+        return "the substrate that its node registered from was deleted"
     return "its node registered and never reported" if came else "no node registered in time"

@@ -13,24 +13,26 @@ from reconciler.domain.aggregate.explanation import Explanation
 from reconciler.domain.replacement.replacement import ReplacementStep
 
 SAID: Final = {
-    ReplacementStep.WAIT: "The machine is made anew once its XR composes, its declaration is "
-    "accepted, and what is seen of the cluster is believed.",
-    ReplacementStep.RELEASE: "Its node did not come; Crossplane is deleting the machine, a new "
-    "one follows.",
-    ReplacementStep.AWAIT_FUNCTION: "The machine is gone; the function is still to see that it "
-    "must stop.",
-    ReplacementStep.FINISH: "The machine is gone; a new one follows with a new token.",
+    ReplacementStep.WAIT: "Replacement is waiting: the XR must be composing (not paused or "
+    "terminating), its declaration accepted, and the reconciler must not be frozen.",
+    ReplacementStep.RELEASE: "The node did not register in time; Crossplane is deleting the "
+    "machine and will create a new one.",
+    ReplacementStep.AWAIT_FUNCTION: "The machine is gone; waiting for the function to stop "
+    "composing it.",
+    ReplacementStep.FINISH: "The machine is gone; Crossplane will create a new one with a new "
+    "token.",
 }
 
 EXHAUSTED: Final = Explanation(
     reason=Reason.RECREATIONS_EXHAUSTED,
-    message="Its machine was made anew as often as its blueprint allows, and no node came; look "
-    "at the machine's console and its way to the base URL, then raise spec.retry.",
+    message="The machine was recreated as often as registration.attempts allows and no node "
+    "registered. Check the machine's console and its connection to the base URL, then increment "
+    "spec.retry.",
 )
 
 _HELD_BACK: Final = (
-    " It is made anew once others are: many at once have a common cause, which a new machine"
-    " does not mend."
+    " Its replacement is delayed, because many nodes are overdue at once: this has a common cause,"
+    " which a new machine does not fix."
 )
 
 
@@ -47,16 +49,16 @@ def stalled(timeout: timedelta, *, came: bool, held_back: bool = False) -> Expla
 
 def _overdue(timeout: timedelta) -> Explanation:
     message = (
-        f"The node has not registered within {_span(timeout)} of its substrate's readiness; look "
-        "at the machine's console and its way to the base URL, or recreate the substrate."
+        f"The node has not registered within {_span(timeout)} of its substrate's readiness. Check "
+        "the machine's console and its connection to the base URL, or recreate the substrate."
     )
     return Explanation(reason=Reason.REGISTRATION_TIMEOUT, message=message)
 
 
 def _silent(timeout: timedelta) -> Explanation:
     message = (
-        f"The node registered and has not reported within {_span(timeout)}; the answer to its "
-        "registration may be lost. Look at the machine's console, or recreate the substrate."
+        f"The node registered but has not reported within {_span(timeout)}; the response to its "
+        "registration may be lost. Check the machine's console, or recreate the substrate."
     )
     return Explanation(reason=Reason.NEVER_REPORTED, message=message)
 

@@ -108,7 +108,7 @@ class Publisher:
 
     async def deregistered_event(self, view: RecordView, resource: ProvisionedResource) -> None:
         """Record the Event of a node that left the mesh. Idempotency: once per generation."""
-        message = f"{resource.xr_name} left the mesh, generation {resource.generation}"
+        message = f"{resource.xr_name} left the mesh (token generation {resource.generation})"
         await self._event(view, "NodeDeregistered", message)
 
     async def recreating_event(
@@ -118,8 +118,8 @@ class Publisher:
         # The count may start anew, and its limit be lowered, after the substrate was let go.
         count = max(1, resource.recreations)
         message = (
-            f"{resource.xr_name} is made anew after generation {resource.generation}, "
-            f"{count} of {max(count, attempts)}: its node did not come"
+            f"{resource.xr_name} is replaced after token generation {resource.generation}, "
+            f"{count} of {max(count, attempts)}: its node did not register or report in time"
         )
         await self._event(view, Reason.RECREATING, message, warning=True)
 
@@ -127,7 +127,7 @@ class Publisher:
         self, view: RecordView, resource: ProvisionedResource, reason: str
     ) -> None:
         """Record the Event of a skipped deregistration. Idempotency: once per reason."""
-        message = f"{resource.xr_name} stays in the mesh, its deregistration is skipped: {reason}"
+        message = f"{resource.xr_name} stays in the mesh, deregistration is skipped: {reason}"
         await self._event(view, Reason.FORCE_RELEASED, message, warning=True)
 
     async def _event(

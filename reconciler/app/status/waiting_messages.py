@@ -23,28 +23,30 @@ PIPELINE_S: Final = 120.0
 
 FENCED: Final = {
     AbsenceBarrier.AWAIT_FUNCTION: Explanation(
-        reason=Reason.DEPROVISIONING, message="Waiting for the function to see that it must stop."
+        reason=Reason.DEPROVISIONING,
+        message="Waiting for the function to stop composing the substrate.",
     ),
     AbsenceBarrier.AWAIT_CROSSPLANE: Explanation(
         reason=Reason.WAITING_FOR_CROSSPLANE,
-        message="The XR is terminating and Crossplane has not let go of it yet.",
+        message="Waiting for Crossplane to remove its finalizer from the terminating XR.",
     ),
     AbsenceBarrier.AWAIT_PIPELINE: Explanation(
         reason=Reason.WAITING_FOR_CROSSPLANE,
-        message="The XR is paused; its last pipeline run may not have ended yet.",
+        message="The XR is paused; waiting until its last pipeline run has ended.",
     ),
 }
 
 RELEASED: Final = {
     Release.LET_CROSSPLANE_DROP: Explanation(
-        reason=Reason.DEPROVISIONING, message="Released; Crossplane is deleting the substrate."
+        reason=Reason.DEPROVISIONING,
+        message="The substrate is released; Crossplane is deleting it.",
     ),
     Release.DELETE_OURSELVES: Explanation(
-        reason=Reason.DEPROVISIONING, message="The substrate is being deleted."
+        reason=Reason.DEPROVISIONING, message="The reconciler is deleting the substrate."
     ),
     Release.WAIT_FOR_CROSSPLANE: Explanation(
         reason=Reason.WAITING_FOR_CROSSPLANE,
-        message="The XR is terminating and Crossplane has not let go of it yet.",
+        message="Waiting for Crossplane to remove its finalizer from the terminating XR.",
     ),
 }
 
@@ -56,7 +58,8 @@ def elsewhere(slug: str) -> Explanation:
         slug: Which.
     """
     message = (
-        f"Its resource lives on management cluster {slug!r}, whose broker alone takes it down."
+        f"The resource belongs to management cluster {slug!r}; only the reconciler of that cluster "
+        "can tear it down."
     )
     return Explanation(reason=Reason.LIVES_ELSEWHERE, message=message)
 
@@ -70,8 +73,8 @@ def prevented(error: KindNotServedError | NotAllowedError) -> Explanation:
     if isinstance(error, NotAllowedError):
         return Explanation(reason=Reason.RIGHTS_MISSING, message=str(error))
     message = (
-        f"The substrate's deletion waits: {error}. What cannot be looked at counts as there; "
-        "install its definition again."
+        f"The substrate's deletion is waiting: {error}. An object that cannot be read counts as "
+        "existing; install its CRD or XRD again."
     )
     return Explanation(reason=Reason.KIND_NOT_SERVED, message=message)
 

@@ -41,8 +41,9 @@ LAST_TRY_S: Final = 10.0
 person waits for the record."""
 
 _WAY_OUT: Final = (
-    "It has failed for longer than it may and is tried on. Mend the cause, or give the node up: "
-    f"break-glass annotates this record with {names.ANNOTATION_FORCE_RELEASE}."
+    "This has failed past its deadline and is being retried. Fix the cause, or skip the "
+    "deregistration: as a break-glass user, annotate this record with "
+    f"{names.ANNOTATION_FORCE_RELEASE}=<reason>."
 )
 
 _log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class Deregistration:
         message = _failure(
             failure,
             refusal="The identity store refused to revoke the bootstrap token",
-            silence="The bootstrap token is not revoked: its store could not be reached",
+            silence="The bootstrap token is not revoked: the identity store is unreachable",
         )
         await self._tell(
             resource, view, Explanation(reason=Reason.TOKEN_REVOCATION_FAILED, message=message)
@@ -164,7 +165,7 @@ class Deregistration:
         # A draining record, unlike a terminating one, costs its XR's breaker tokens by a write.
         draining = view is not None and not view.terminating
         if view is not None and not draining and view.status.get("phase") != Phase.DEREGISTERING:
-            message = "The node is being taken out of the mesh."
+            message = "The node is being deregistered from the mesh."
             why = Explanation(reason=Reason.DEREGISTERING, message=message)
             await self._report.publish(resource, view, why)
         token = resource.bootstrap_token_id
@@ -175,8 +176,8 @@ class Deregistration:
         except MESH_FAILURES as error:
             message = _failure(
                 error,
-                refusal="The mesh refused to let the node go",
-                silence="The mesh could not be reached",
+                refusal="The mesh refused to deregister the node",
+                silence="The node is not deregistered: the mesh is unreachable",
             )
             failed = Explanation(reason=Reason.DEREGISTRATION_FAILED, message=message)
             await self._tell(resource, view, failed)
@@ -233,4 +234,4 @@ def _failure(error: Exception, *, refusal: str, silence: str) -> str:
     what = silence
     if isinstance(error, MeshRefusedError):
         what = f"{refusal} ({error.rule})" if error.rule else refusal
-    return f"{what}; nothing else was touched."
+    return f"{what}; nothing else was changed."

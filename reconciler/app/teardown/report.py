@@ -29,13 +29,14 @@ MESH_FAILURES: Final = (
 """What the identity side may answer instead of doing what it was asked."""
 
 _FORCE_RELEASED: Final = Explanation(
-    reason=Reason.FORCE_RELEASED, message="Its deregistration was skipped by force-release."
+    reason=Reason.FORCE_RELEASED,
+    message="Its deregistration was skipped by the force-release annotation.",
 )
 
 
 _UNREADABLE_WAY_OUT: Final = (
-    "It has failed for longer than it may and is tried on. The spec of this record cannot be read, "
-    "so that nothing but what failed can be mended; a wish to skip it is not heard."
+    "This has failed past its deadline and is being retried. Fix the cause of the failure: the "
+    "spec of this record cannot be read, so the force-release annotation has no effect."
 )
 
 

@@ -33,7 +33,8 @@ from reconciler.ports.cluster.substrates import KindNotServedError, LiveObject
 from reconciler.ports.store.aggregates import BrokerRepository
 
 _PARTS: Explanation = Explanation(
-    reason=Reason.DEPROVISIONING, message="The substrate is gone; what it was made of is going."
+    reason=Reason.DEPROVISIONING,
+    message="The substrate is gone; the objects that it composed are being deleted.",
 )
 
 

@@ -51,7 +51,7 @@ def judge(
         message = "spec.declaration: must name a blueprint and a cloud credential"
         raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
     if blueprint is None:
-        message = "spec.blueprintRef.name: no such BlueprintVersion"
+        message = "spec.blueprintRef.name: names no BlueprintVersion that exists"
         raise BlueprintNotFoundError(message)
     named = "spec.cloudCredentialRef.name"
     credential, cloud = _usable(named, credential, cloud, project=project)
@@ -92,7 +92,9 @@ def judge_enrolled(
     named = "input.resources.cloudCredential"
     _, cloud = _usable(named, credential, cloud, project=project)
     if cloud.provider is not declaration.provider:
-        message = f"input.resources.provider: must be {cloud.provider}, as its credential's Cloud"
+        message = (
+            f"input.resources.provider: must be {cloud.provider}, as in the credential's Cloud"
+        )
         raise RefusedError(message, reason=Reason.INVALID_INPUT)
 
 
@@ -100,13 +102,13 @@ def _usable(
     field: str, credential: CloudCredentialSpec | None, cloud: CloudSpec | None, *, project: str
 ) -> tuple[CloudCredentialSpec, CloudSpec]:
     if credential is None:
-        message = f"{field}: no such CloudCredential"
+        message = f"{field}: names no CloudCredential that exists"
         raise CredentialNotFoundError(message)
     if project not in credential.projects:
-        message = f"{field}: Project {project!r} may not use it"
+        message = f"{field}: Project {project!r} is not in spec.projects of this CloudCredential"
         raise RefusedError(message, reason=Reason.CREDENTIAL_NOT_ALLOWED)
     if cloud is None:
-        message = f"{field}: its Cloud does not exist"
+        message = f"{field}: spec.cloudRef of this CloudCredential names no Cloud that exists"
         raise CloudNotFoundError(message)
     return credential, cloud
 
@@ -133,7 +135,7 @@ def immutable(accepted: Declaration, declared: Declaration) -> None:
     }
     for subject, same in rules.items():
         if not same:
-            message = f"{subject} is immutable while it is used"
+            message = f"{subject} is immutable; restore the accepted value"
             raise RefusedError(message, reason=Reason.IMMUTABLE)
 
 
@@ -141,10 +143,12 @@ def _consistent(
     declaration: Declaration, blueprint: BlueprintVersionSpec, cloud: CloudSpec
 ) -> None:
     if blueprint.xr.scope != "Namespaced":
-        message = "spec.blueprintRef.name: its XR is cluster-scoped; a namespaced XR can't hold it"
+        message = (
+            "spec.blueprintRef.name: its XR is cluster-scoped; a namespaced XR cannot compose it"
+        )
         raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
     if cloud.provider not in blueprint.provider_kinds:
-        message = f"spec.cloudCredentialRef.name: the blueprint does not serve {cloud.provider}"
+        message = f"spec.cloudCredentialRef.name: the blueprint does not support {cloud.provider}"
         raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
     facts = (
         ("provider", declaration.provider, cloud.provider),
@@ -153,5 +157,7 @@ def _consistent(
     )
     for field, declared, published in facts:
         if declared is not published:
-            message = f"spec.declaration.{field}: does not agree with what is published"
+            message = (
+                f"spec.declaration.{field}: differs from the published BlueprintVersion or Cloud"
+            )
             raise RefusedError(message, reason=Reason.INVALID_INPUT)

@@ -122,14 +122,20 @@ def explain_remaining(
         {item.reference.api_version for item in left if item.look is ChildPresence.UNSERVED}
     )
     if unserved:
-        message = f"Nobody can tell whether all of it is gone: {unserved[0]} is not served."
+        message = (
+            f"Cannot verify that all composed objects are deleted: {unserved[0]} is not served. "
+            "Install its CRD again."
+        )
         return Reason.KIND_NOT_SERVED, message
     stuck = [item for item in left if _is_stuck(item, now, waited_s)]
     if stuck:
         return Reason.CHILD_STUCK, _named(sorted(stuck, key=_order))
     forbidden = sorted({_kind(item) for item in left if item.look is ChildPresence.FORBIDDEN})
     if forbidden and waited_s > STUCK_S:
-        message = f"The reconciler may not get {forbidden[0]}; Crossplane alone says it is gone."
+        message = (
+            f"The reconciler may not get {forbidden[0]} and relies on Crossplane to delete it. "
+            "Grant it get on that kind."
+        )
         return Reason.RIGHTS_MISSING, message
     return None
 
@@ -143,17 +149,17 @@ def _is_stuck(item: RemainingChild, now: datetime, waited_s: float) -> bool:
 
 def _named(stuck: Sequence[RemainingChild]) -> str:
     words = [_words(item) for item in stuck[:NAMED_MAX]]
-    more = ["There are others."] if len(stuck) > NAMED_MAX else []
+    more = ["Other objects remain, too."] if len(stuck) > NAMED_MAX else []
     return " ".join([*words, *more])
 
 
 def _words(item: RemainingChild) -> str:
     what = f"{_kind(item)} {item.reference.name!r}"
     if item.deleting_since is None:
-        return f"{what} is there and nobody deletes it."
+        return f"{what} still exists and is not being deleted; delete it."
     since = item.deleting_since.strftime("%Y-%m-%dT%H:%M:%SZ")
     held = ", ".join(sorted(item.finalizers)[:_FINALIZERS_MAX])
-    return f"{what} is being deleted since {since}, held by its finalizers: {held or 'none'}."
+    return f"{what} has been terminating since {since}; finalizers: {held or 'none'}."
 
 
 def _kind(item: RemainingChild) -> str:

@@ -125,8 +125,8 @@ class LivesElsewhereError(RefusedError):
 
     def __init__(self, slug: str) -> None:
         message = (
-            "metadata.namespace: the Project's resource of this name lives on management cluster "
-            f"{slug!r}"
+            "metadata.namespace: a resource of this name and Project exists on management cluster "
+            f"{slug!r}; delete it there first"
         )
         super().__init__(message, reason=Reason.LIVES_ELSEWHERE)
 
@@ -158,5 +158,5 @@ class GoingError(Exception):
     """
 
     def __init__(self, kind: str, name: str, finalizers: Sequence[str] = ()) -> None:
-        waits = f", and waits for {', '.join(finalizers)}" if finalizers else ""
+        waits = f" (finalizers: {', '.join(finalizers)})" if finalizers else ""
         super().__init__(f"{kind} {name!r} is being deleted{waits}")

@@ -97,11 +97,11 @@ def next_phase(current: str, observed: ObservedXR) -> Decision:
         phase that deciding once gave.
     """
     if current == Phase.DELETED:
-        return _decision(Action.NOOP, Phase.DELETED, "everything is gone")
+        return _decision(Action.NOOP, Phase.DELETED, "node and substrate are deleted")
     if current in TEARDOWN:
         return _tear_down(observed)
     if current == Phase.FAILED:
-        return _decision(Action.NOOP, Phase.FAILED, "failed; raise spec.retry to start over")
+        return _decision(Action.NOOP, Phase.FAILED, "failed; increment spec.retry to start over")
     return _converge(observed)
 
 
@@ -113,7 +113,7 @@ def _converge(observed: ObservedXR) -> Decision:
     if not observed.ready:
         return _decision(Action.APPLY, Phase.PROVISIONING, "the substrate is not ready yet")
     if observed.uninjected:
-        return _decision(Action.NOOP, Phase.READY, "the substrate is ready and takes no bootstrap")
+        return _decision(Action.NOOP, Phase.READY, "the substrate is ready and has no bootstrap")
     if not observed.node_registered:
         return _decision(Action.APPLY, Phase.ENROLLING, "the node has not registered yet")
     return _decision(Action.NOOP, Phase.READY, "the substrate is ready and the node registered")

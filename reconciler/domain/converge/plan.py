@@ -102,9 +102,9 @@ def decide(facts: ConvergeFacts) -> ConvergePlan:
 
 def _step(facts: ConvergeFacts, action: Action, reason: str) -> tuple[ConvergeStep, str]:
     if facts.lost and facts.retried and facts.open:
-        return ConvergeStep.START_OVER, "the substrate was lost and spec.retry was raised"
+        return ConvergeStep.START_OVER, "the substrate was lost and spec.retry was incremented"
     if action is Action.NOOP:
         return ConvergeStep.REMEMBER_CONFIG, reason
     if action is Action.APPLY and facts.lost:
-        return ConvergeStep.NOTHING, "the substrate was lost; raise spec.retry to start over"
+        return ConvergeStep.NOTHING, "the substrate was lost; increment spec.retry to start over"
     return ConvergeStep.APPLY if action is Action.APPLY else ConvergeStep.NOTHING, reason

@@ -48,7 +48,7 @@ def force_release(wish: ForceRelease) -> AuditEntry:
 def recreation(resource: ProvisionedResource, why: str) -> AuditEntry:
     """Return the entry of a substrate that is let go to be made anew."""
     reference = resource.substrate.reference
-    reason = f"{reference.kind} {reference.name} is made anew: {why}"
+    reason = f"{reference.kind} {reference.name} is recreated: {why}"
     return AuditEntry(action=AuditAction.RECREATE, reason=reason)
 
 
@@ -61,7 +61,7 @@ def retry(resource: ProvisionedResource, declared: Declaration) -> AuditEntry | 
     before = resource.accepted.retry
     if declared.retry <= before:
         return None
-    reason = f"spec.retry was raised from {before} to {declared.retry}: it was {resource.phase}"
+    reason = f"spec.retry was raised from {before} to {declared.retry} in phase {resource.phase}"
     return AuditEntry(action=AuditAction.RETRY, reason=reason)
 
 
@@ -82,5 +82,5 @@ def on_phase(resource: ProvisionedResource, phase: Phase) -> AuditEntry | None:
     reference = substrate.reference
     return AuditEntry(
         action=AuditAction.UNRELEASED_SUBSTRATE_GONE,
-        reason=f"{reference.kind} {reference.name} is gone and was not released",
+        reason=f"{reference.kind} {reference.name} was deleted without being released",
     )

@@ -71,7 +71,7 @@ def is_ours(labels: Mapping[str, Any]) -> bool:
 def taken(name: str, credential: str) -> str:
     """Say that the name of a credential's ExternalSecret is somebody else's, and what helps."""
     return (
-        f"{KIND} {name!r} of CloudCredential {credential!r} is somebody else's: it has no label "
-        f"{LABEL_MANAGED_BY}={MANAGED_BY}; delete it, or leave spec.secretStoreRef out and keep "
-        "the Secret yourself"
+        f"{KIND} {name!r} of CloudCredential {credential!r} was not created by the reconciler: it "
+        f"has no label {LABEL_MANAGED_BY}={MANAGED_BY}; delete it, or remove spec.secretStoreRef "
+        "and provide the Secret yourself"
     )

@@ -61,7 +61,7 @@ def follow(
     first, *others = listed
     named = first.model_copy(update={"name": first.name or substrate.reference.name})
     if _key(named) != _key(substrate.reference):
-        message = f"{_FIELD}[0]: kind, group and name must stay what was accepted"
+        message = f"{_FIELD}[0]: kind, group and name are immutable; restore the accepted ones"
         raise RefusedError(message, reason=Reason.IMMUTABLE)
     known = {_key(item.reference): item for item in protected[1:]}
     for other in others:
@@ -131,7 +131,7 @@ def _refuse_reserved(listed: Sequence[SubstrateReference]) -> None:
     """
     for index, item in enumerate(listed):
         if item.kind in _RESERVED and names.is_cloud_credentials_secret(item.name):
-            message = f"{_FIELD}[{index}]: must not name what a CloudCredential is made of"
+            message = f"{_FIELD}[{index}]: must not name a Secret or ExternalSecret of a credential"
             raise RefusedError(message, reason=Reason.INVALID_INPUT)
 
 
@@ -141,13 +141,13 @@ def _contested(
     index = resource.protected.index(item)
     what, holder = item.reference, other.key
     rule = (
-        "an enrolled resource has one record"
+        "one enrolled resource has one record"
         if _composite(other) == _composite(resource)
-        else "no two composites may protect one object"
+        else "only one XR may protect an object"
     )
     return (
         f"{_FIELD}[{index}]: {what.kind} {what.name!r} is protected for {holder.kind} "
-        f"{holder.name!r}, resource {holder.resource!r}, until that is gone; {rule}"
+        f"{holder.name!r}, resource {holder.resource!r}, until that is deleted; {rule}"
     )
 
 

@@ -57,8 +57,8 @@ def taken(name: str, holder: str | None) -> str:
         holder: The credential that holds it; None: nobody here made it.
     """
     if holder is None:
-        return f"{KIND} {name!r} was not made by the reconciler; delete it, and it is made anew"
-    return f"{KIND} {name!r} belongs to credential {holder!r}"
+        return f"{KIND} {name!r} was not created by the reconciler; delete it to have it created"
+    return f"{KIND} {name!r} belongs to CloudCredential {holder!r}; use that one instead"
 
 
 def manifest(

@@ -86,7 +86,8 @@ def conditions_of(facts: StatusFacts) -> tuple[DesiredCondition, ...]:
 def _ready(facts: StatusFacts) -> DesiredCondition:
     resource = facts.resource
     if resource is not None and resource.phase is Phase.READY and facts.uninjected:
-        return _yes(Type.READY, Reason.NOT_INJECTED, "The substrate is ready; it is no node.")
+        message = "The substrate is ready. It has no bootstrap, so no node is expected."
+        return _yes(Type.READY, Reason.NOT_INJECTED, message)
     if resource is not None and resource.phase is Phase.READY and facts.stall is None:
         return _yes(Type.READY, Reason.REGISTERED, "The substrate is ready and enrolled.")
     why = facts.stall or facts.refusal or facts.waiting or _progress(resource)
@@ -95,10 +96,11 @@ def _ready(facts: StatusFacts) -> DesiredCondition:
 
 def _reconciling(facts: StatusFacts) -> DesiredCondition:
     if _stall(facts) is not None:
-        return _no(Type.RECONCILING, Reason.FAILED, "A person must act.")
+        message = "Manual action is required; see the Stalled condition."
+        return _no(Type.RECONCILING, Reason.FAILED, message)
     resource = facts.resource
     if resource is not None and resource.phase in (Phase.READY, Phase.DELETED):
-        return _no(Type.RECONCILING, resource.phase.value, "Nothing is left to do.")
+        return _no(Type.RECONCILING, resource.phase.value, "The reconcile is complete.")
     why = facts.refusal or facts.waiting or _progress(resource)
     return _yes(Type.RECONCILING, why.reason, why.message)
 
@@ -116,7 +118,7 @@ def _stall(facts: StatusFacts) -> Explanation | None:
     if facts.refusal is not None and facts.refusal_is_final:
         return facts.refusal
     if facts.resource is not None and facts.resource.phase is Phase.FAILED:
-        message = "The substrate failed terminally. Mend the cause and raise spec.retry."
+        message = "The substrate failed terminally. Fix the cause, then increment spec.retry."
         return Explanation(reason=Reason.FAILED, message=message)
     return None
 
@@ -125,7 +127,9 @@ def _admitted(facts: StatusFacts) -> DesiredCondition:
     if facts.refusal is not None:
         return _no(Type.ADMITTED, facts.refusal.reason, facts.refusal.message)
     if facts.resource is None:
-        return _unknown(Type.ADMITTED, Reason.PROGRESSING, "The declaration was not judged yet.")
+        return _unknown(
+            Type.ADMITTED, Reason.PROGRESSING, "The declaration has not been checked yet."
+        )
     return _yes(Type.ADMITTED, Reason.ADMITTED, "The declaration is accepted.")
 
 
@@ -133,7 +137,7 @@ def _node_registered(facts: StatusFacts) -> DesiredCondition:
     node, why, told = _node(facts), facts.force_release, facts.stall or facts.waiting
     if told is not None and told.reason in OF_THE_NODE:
         return replace(node, reason=told.reason, message=told.message)
-    # Whatever is known of the node, who asked for its release is answered.
+    # An invalid force-release annotation is reported whatever is known of the node.
     if why is None:
         return node
     return replace(node, reason=why.reason, message=f"{node.message} {why.message}")
@@ -143,16 +147,18 @@ def _node(facts: StatusFacts) -> DesiredCondition:
     kind = Type.NODE_REGISTERED
     resource = facts.resource
     if facts.mesh_silent:
-        message = "The mesh does not tell whether a node is registered."
+        message = "Cannot read from the mesh whether the node is registered; retrying."
         return _unknown(kind, Reason.MESH_SILENT, message)
     if facts.node is not None:
         return _yes(kind, Reason.REGISTERED, f"Node {facts.node.id} is in the mesh.")
     if resource is not None and not resource.node_expected:
-        return _no(kind, Reason.NOT_EXPECTED, "It is standalone; no node is expected.")
+        return _no(kind, Reason.NOT_EXPECTED, "The mesh role is standalone; no node is expected.")
     if resource is not None and phases.is_teardown(resource.phase):
         return _no(kind, Reason.DELETED, "The node is not in the mesh.")
     if facts.uninjected:
-        message = "It was there before its record and has no bootstrap; made anew, it can enrol."
+        message = (
+            "The substrate is older than its record and has no bootstrap; recreate it to enrol."
+        )
         return _no(kind, Reason.NOT_INJECTED, message)
     return _no(kind, Reason.WAITING_FOR_REGISTRATION, "No node has registered yet.")
 
@@ -165,13 +171,13 @@ def _substrate_deleted(facts: StatusFacts) -> DesiredCondition:
     unseen = why is not None and why.reason in (Reason.KIND_NOT_SERVED, Reason.RIGHTS_MISSING)
     if why is not None and (facts.substrate_absent or unseen):
         return _no(Type.SUBSTRATE_DELETED, why.reason, why.message)
-    message = "The substrate is held." if resource is not None else "There is no substrate."
+    message = "The substrate is held." if resource is not None else "No substrate exists."
     return _no(Type.SUBSTRATE_DELETED, Reason.SUBSTRATE_PRESENT, message)
 
 
 def _orphaned(facts: StatusFacts) -> DesiredCondition:
     if facts.orphaned:
-        message = "The XR is gone and left this behind. Apply it again, or delete this record."
+        message = "The XR was deleted without this record. Apply it again, or delete this record."
         return _yes(Type.ORPHANED, Reason.ORPHANED, message)
     return _no(Type.ORPHANED, Reason.OWNED, "A composite resource controls this record.")
 

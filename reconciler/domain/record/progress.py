@@ -14,11 +14,11 @@ _TOLD: Final[dict[Phase, tuple[str, str]]] = {
     Phase.PENDING: (Reason.WAITING_FOR_SUBSTRATE, "The substrate is being composed."),
     Phase.PROVISIONING: (
         Reason.WAITING_FOR_SUBSTRATE,
-        "The substrate exists and is not ready yet.",
+        "The substrate exists but is not ready yet.",
     ),
     Phase.ENROLLING: (
         Reason.WAITING_FOR_REGISTRATION,
-        "The substrate is ready; its node has not registered yet.",
+        "The substrate is ready, but its node has not registered yet.",
     ),
 }
 
@@ -26,5 +26,5 @@ _TOLD: Final[dict[Phase, tuple[str, str]]] = {
 def explain(phase: Phase | None) -> tuple[str, str]:
     """Return the reason and the sentence of a phase; None: nothing was accepted yet."""
     if phase is None:
-        return Reason.PROGRESSING, "The declaration is being judged."
-    return _TOLD.get(phase, (phase.value, f"Phase {phase.value}."))
+        return Reason.PROGRESSING, "The declaration is being checked."
+    return _TOLD.get(phase, (phase.value, f"The resource is in phase {phase.value}."))

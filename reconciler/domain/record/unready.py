@@ -70,7 +70,7 @@ def explain(
             a provider names each of its calls.
     """
     head, words = _cause(seen)
-    what = "is there and not ready" if exists else "is not there"
+    what = "exists but is not ready" if exists else "does not exist"
     head = f"The substrate {what} after {_span(limit)}. {head}"
     tail = _ENDED if ended else ""
     message = f"{head}{words}{tail}"
@@ -79,8 +79,8 @@ def explain(
     return Explanation(reason=Reason.PROVISIONING_TIMEOUT, message=message)
 
 
-_ENDED: Final = " Its token ended meanwhile: once the cause is mended, recreate the substrate."
-_NOTHING: Final = "Nothing that is known of it says why."
+_ENDED: Final = " Its bootstrap token has ended: fix the cause, then recreate the substrate."
+_NOTHING: Final = "None of its objects reports a cause."
 
 
 def _cause(seen: Iterable[UnreadyObject]) -> tuple[str, str]:
@@ -93,10 +93,10 @@ def _cause(seen: Iterable[UnreadyObject]) -> tuple[str, str]:
     name = f"{reference.kind} {reference.name!r} of {reference.api_version}"
     if lowest.conditions is None:
         missing = "the reconciler may not get it" if lowest.served else "its kind is not served"
-        return f"{name} may say why, and {missing}.", ""
+        return f"{name} may report the cause, but {missing}.", ""
     kind = _telling(lowest.conditions)
     if kind is None:
-        return f"{name} says nothing yet: does its provider run?", ""
+        return f"{name} reports no condition yet; check that its provider is running.", ""
     said = lowest.conditions[kind]
     words = redaction.provider_message(said.message, longest=SAID_MAX) or "no message."
     reason = redaction.provider_message(said.reason, longest=_REASON_MAX)

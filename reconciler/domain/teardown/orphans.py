@@ -30,12 +30,12 @@ class OrphanFinding(StrEnum):
 
 
 REMEDY: Final[Mapping[OrphanFinding, str]] = {
-    OrphanFinding.SUBSTRATE_WITHOUT_RECORD: "nobody will delete it: see whether it is needed, then "
-    "delete it as break-glass",
-    OrphanFinding.RECORD_MISSING: "it comes back while its XR lives; else see whether the cluster "
-    "is frozen",
-    OrphanFinding.NODE_OF_DELETED: "take it out of the mesh where the identity side lives",
-    OrphanFinding.KIND_UNLISTED: "give the reconciler `list` on it, or look for leftovers yourself",
+    OrphanFinding.SUBSTRATE_WITHOUT_RECORD: "nothing deletes it: check whether it is needed; if "
+    "not, delete it as a break-glass user",
+    OrphanFinding.RECORD_MISSING: "Crossplane composes the record again while its XR exists; if it "
+    "stays missing, check whether the reconciler is frozen",
+    OrphanFinding.NODE_OF_DELETED: "remove it from the mesh with `broker nodes deregister`",
+    OrphanFinding.KIND_UNLISTED: "grant the reconciler `list` on it, or find leftovers manually",
 }
 """What a person can do about each."""
 
@@ -100,7 +100,7 @@ class MarkedObject:
         return Orphan(
             finding=OrphanFinding.SUBSTRATE_WITHOUT_RECORD,
             subject=f"{self.kind}.{group_of(self.api_version)} {self.namespace}/{self.name}",
-            detail=f"made for record {self.record}",
+            detail=f"created for record {self.record}",
             involved=Involved(
                 api_version=self.api_version,
                 kind=self.kind,
@@ -125,7 +125,7 @@ class Unrecorded:
         return Orphan(
             finding=OrphanFinding.RECORD_MISSING,
             subject=self.handle,
-            detail=f"record {self.namespace}/{self.record} is gone and nobody deleted it",
+            detail=f"record {self.namespace}/{self.record} is missing without a deletion request",
             involved=namespace(self.namespace),
         )
 
@@ -140,5 +140,5 @@ def unlisted(api_version: str, kind: str) -> Orphan:
     return Orphan(
         finding=OrphanFinding.KIND_UNLISTED,
         subject=f"{kind} of {api_version}",
-        detail="the reconciler may not list it, so that leftovers of it are not found",
+        detail="the reconciler may not list it, so leftover objects of it are not found",
     )

@@ -142,7 +142,7 @@ def test_optional_field_may_be_left_out(place: Place, kind: str, path: str) -> N
             "BlueprintVersion",
             "spec.providerConfig",
             {"kind": "ClusterProviderConfig", "apiVersion": "aws.m.upbound.io/v1beta1"},
-            ["spec.providerConfig", "which the broker makes"],
+            ["spec.providerConfig", "which the broker creates"],
         ),
         (
             "BlueprintVersion",

@@ -53,4 +53,4 @@ async def test_a_token_that_ended_hides_nothing_of_what_the_substrate_says(groun
 
         assert (said["status"], said["reason"]) == ("True", "ProvisioningTimeout")
         assert REFUSED["message"] in said["message"]
-        assert "token ended" in said["message"]
+        assert "token has ended" in said["message"]

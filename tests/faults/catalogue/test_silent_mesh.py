@@ -90,7 +90,7 @@ async def test_a_node_is_given_up_in_words_and_in_order_though_the_mesh_does_not
             waiting, substrate = await told(life), await life.substrate()
             assert waiting["NodeRegistered"] == ("Unknown", "MeshSilent")
             assert waiting["Ready"] == ("False", "NodeDeregistrationFailed")
-            assert any("could not be reached" in message for message in await life.messages())
+            assert any("is unreachable" in message for message in await life.messages())
             assert substrate is not None
             assert "deletionTimestamp" not in substrate["metadata"]
 

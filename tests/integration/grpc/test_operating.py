@@ -102,7 +102,7 @@ def test_where_only_the_default_metrics_port_is_taken_it_serves_without(
 
         assert main.observed_at(None) is None
 
-    told = f"Warning: no metrics: cannot listen on {default}: Address already in use\n"
+    told = f"Warning: metrics are not served: cannot listen on {default}: Address already in use\n"
     assert capsys.readouterr().err == told
 
 

@@ -97,7 +97,7 @@ def test_without_credentials_it_does_not_start(address: str) -> None:
     status, lines = refused("--address", address)
 
     assert status == 1
-    assert lines == ["Error: cannot serve: give --tls-certs-dir, or --insecure outside a cluster"]
+    assert lines == ["Error: cannot serve: set --tls-certs-dir, or --insecure outside a cluster"]
 
 
 def test_without_its_certificates_it_does_not_start(address: str, tmp_path: Path) -> None:

@@ -74,4 +74,4 @@ async def test_it_is_on_the_object_and_a_second_one_writes_nothing(
         "name": vm.name,
         "uid": uid,
     }
-    assert "made for record somebodys: nobody will delete it" in event["message"]
+    assert "created for record somebodys: nothing deletes it" in event["message"]

@@ -24,17 +24,17 @@ REFUSALS = {
     "unknown blueprint": (
         given.xr(),
         given.required(blueprint=None),
-        ("BlueprintNotFound", "spec.blueprintRef: names no BlueprintVersion that is there"),
+        ("BlueprintNotFound", "spec.blueprintRef: names no BlueprintVersion that exists"),
     ),
     "unknown credential": (
         given.xr(),
         given.required(credential=None),
-        ("CredentialNotFound", "spec.cloudCredentialRef: names no CloudCredential that is there"),
+        ("CredentialNotFound", "spec.cloudCredentialRef: names no CloudCredential that exists"),
     ),
     "unknown cloud": (
         given.xr(),
         given.required(cloud=None),
-        ("CloudNotFound", "CloudCredential.spec.cloudRef: names no Cloud that is there"),
+        ("CloudNotFound", "CloudCredential.spec.cloudRef: names no Cloud that exists"),
     ),
     "cluster-scoped blueprint": (
         given.xr(),
@@ -43,7 +43,7 @@ REFUSALS = {
                 xr={"apiVersion": "b.example.org/v1", "kind": "X", "scope": "Cluster"}
             )
         ),
-        ("UnsupportedBlueprint", "spec.blueprintRef: names a blueprint of cluster scope"),
+        ("UnsupportedBlueprint", "spec.blueprintRef: names a cluster-scoped blueprint"),
     ),
     "unreadable blueprint": (
         given.xr(),
@@ -53,7 +53,7 @@ REFUSALS = {
     "provider the blueprint does not know": (
         given.xr(),
         given.required(cloud=given.cloud("azure")),
-        ("UnsupportedBlueprint", "spec.cloudCredentialRef: leads to provider azure"),
+        ("UnsupportedBlueprint", "spec.cloudCredentialRef: is of provider azure"),
     ),
     "outside a Project": (
         outside(),
@@ -214,7 +214,7 @@ def test_another_node_under_an_accepted_name_is_refused(changes: Object, field: 
 
     admitted = given.verdict(outcome, ConditionType.ADMITTED)
     assert (admitted.status, admitted.reason) == (False, "Immutable")
-    assert admitted.message == f"{field}: must stay what was accepted"
+    assert admitted.message == f"{field}: is immutable; restore the accepted value"
     assert outcome.substrate is None
 
 

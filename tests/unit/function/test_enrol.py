@@ -194,7 +194,7 @@ def test_more_resources_than_a_breaker_bears_are_refused() -> None:
     answer = world.run()
 
     told = condition(answer, "Admitted")
-    assert told.message.startswith("node-99: input.resources: must mean at most 256 resources")
+    assert told.message.startswith("node-99: input.resources: must match at most 256 resources")
     assert len(answer.desired.resources) == 256
 
 
@@ -333,7 +333,7 @@ def test_a_kind_that_changes_before_birth_is_refused() -> None:
     answer = world.run()
 
     assert "server" not in answer.desired.resources
-    assert "must stay of the kind" in condition(answer, "BootstrapInjected").message
+    assert "must keep the group and kind" in condition(answer, "BootstrapInjected").message
 
 
 @pytest.mark.parametrize("name", ["../../secrets/victim", "a/b", "Upper", "a?b", "%2e%2e"])
@@ -463,7 +463,7 @@ def test_as_many_terminal_conditions_as_may_be_are_taken() -> None:
         ({"resources": [entry(provider="moon")]}, "input.resources.0.provider"),
         ({"resources": [entry(surprise=1)]}, "input.resources.0.surprise"),
         ({"resources": [entry(terminalConditions=CONDITIONS)]}, "terminalConditions"),
-        ({"resources": [entry(hold=["server"])]}, "hold must name other resources"),
+        ({"resources": [entry(hold=["server"])]}, "hold must not name an enrolled resource"),
     ],
 )
 def test_an_unreadable_input_names_the_field(change: Object, field: str) -> None:
@@ -546,7 +546,7 @@ def test_another_node_under_an_accepted_name_is_refused_and_the_one_that_is_ther
 
     admitted = condition(answer, "Admitted")
     assert (admitted.status, admitted.reason) == (fnv1.STATUS_CONDITION_FALSE, "Immutable")
-    assert admitted.message == f"{field}: must stay what was accepted"
+    assert admitted.message == f"{field}: is immutable; restore the accepted value"
     declared = world.objects["record-server"]["spec"]["declaration"]
     assert declared == before["record-server"]["spec"]["declaration"]
     assert world.objects["server"]["spec"] == before["server"]["spec"]

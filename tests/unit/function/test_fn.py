@@ -199,7 +199,10 @@ async def test_an_unforeseen_error_tells_nothing_but_its_class(
     structlog.reset_defaults()
 
     tag = given.request().meta.tag[:12]
-    assert fatal(answer) == f"cannot run step: internal error; look for tag {tag} in the log"
+    assert (
+        fatal(answer)
+        == f"cannot run step: internal error; see tag {tag} in the log of the function"
+    )
     assert "RuntimeError" in printed.getvalue()
     assert tag in printed.getvalue()
     assert "boom" not in printed.getvalue()
@@ -211,7 +214,7 @@ async def test_a_response_too_large_for_crossplane_is_fatal() -> None:
 
     answer = await call(given.request(desired=desired))
 
-    assert fatal(answer) == "cannot run step: the response is larger than Crossplane takes"
+    assert fatal(answer) == "cannot run step: the response is larger than Crossplane accepts"
     assert answer.ByteSize() < 4 * 1024 * 1024
 
 

@@ -66,7 +66,7 @@ def test_a_document_larger_than_the_cloud_takes_creates_nothing(provider: str) -
     injected = given.verdict(outcome, ConditionType.BOOTSTRAP_INJECTED)
     assert outcome.substrate is None
     assert (injected.status, injected.reason) == (False, "UserDataTooLarge")
-    assert "takes at most 16384" in injected.message
+    assert "accepts at most 16384" in injected.message
 
 
 def test_a_larger_cloud_takes_the_same_document() -> None:

@@ -74,8 +74,8 @@ def test_a_mutable_parameter_is_declared_anew_and_composed_once_it_is_accepted()
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({"region": "fsn1"}, "spec.parameters.region: is fixed while the machine exists"),
-        ({"region": "nbg1", "instanceType": "x"}, "spec.parameters.instanceType: is fixed"),
+        ({"region": "fsn1"}, "spec.parameters.region: cannot change while the machine exists"),
+        ({"region": "nbg1", "instanceType": "x"}, "spec.parameters.instanceType: cannot change"),
         ({"region": "nbg1", "diskSizeGb": 501}, "spec.parameters.diskSizeGb: must be at most 500"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_machine_that_becomes_another_kind_stays_and_says_so() -> None:
 
     made = fn.plain(answer.desired.resources["server"].resource)
     assert (made["kind"], made["spec"]) == ("Server", before)
-    assert admitted(answer).message == "server: must stay of the kind that its record names"
+    assert admitted(answer).message == "server: must keep the group and kind that its record names"
 
 
 def test_a_version_of_a_kind_may_follow_its_provider() -> None:

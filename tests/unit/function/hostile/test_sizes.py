@@ -161,7 +161,7 @@ def test_more_machines_than_one_xr_may_have_are_refused_and_the_others_are_not()
     assert {f"record-node-{n:03}" for n in range(255)} <= made
     assert made & {f"record-node-{n}" for n in range(3)} == {"record-node-0"}
     (admitted,) = (one for one in answer.conditions if one.type == "Admitted")
-    assert "must mean at most 256 resources" in admitted.message
+    assert "must match at most 256 resources" in admitted.message
 
 
 def test_a_sibling_that_is_named_twice_is_listed_once() -> None:

@@ -66,7 +66,7 @@ def test_novas_limit_is_one_of_base64() -> None:
 
     assert len(base64.b64encode(b"x" * limit)) <= 65_535
     assert len(base64.b64encode(b"x" * (limit + 1))) > 65_535
-    with pytest.raises(ContractError, match=r"66668 bytes of base64 .* takes at most 65535$"):
+    with pytest.raises(ContractError, match=r"66668 bytes of base64 .* accepts at most 65535$"):
         budget.fit(CloudProvider.OPENSTACK, sized(50_000))
 
 
@@ -85,7 +85,7 @@ def test_the_refusal_names_the_limit_and_both_sizes_and_no_content() -> None:
         budget.fit(CloudProvider.AWS, body)
 
     assert str(caught.value) == (
-        f"spec.userData: holds {plain} bytes and {small} compressed, but aws takes at most 16384"
+        f"spec.userData: holds {plain} bytes and {small} compressed, but aws accepts at most 16384"
     )
 
 

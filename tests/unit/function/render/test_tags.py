@@ -276,7 +276,7 @@ def test_of_two_labels_with_one_key_the_first_stays_and_the_other_is_told() -> N
 
     assert made.tags == {"a_b": "first", "c": "x"}
     assert noted(GENERIC, labels) == [("a!b", NoteKind.ALTERED), ("a.b", NoteKind.COLLISION)]
-    assert made.notes[1].rule == "generic takes it for the same key as 'a!b'"
+    assert made.notes[1].rule == "generic treats it as the same key as 'a!b'"
 
 
 def test_one_key_with_one_value_is_no_collision() -> None:

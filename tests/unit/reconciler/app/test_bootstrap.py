@@ -211,7 +211,7 @@ async def test_who_has_no_further_generation_stalls_and_says_what_to_do() -> Non
     assert stalled is not None
     assert registered is not None
     assert (stalled.status, stalled.reason) == ("True", "GenerationsExhausted")
-    assert "apply that anew" in stalled.message
+    assert "delete the XR and apply it again" in stalled.message
     assert (registered.status, registered.reason) == ("False", "GenerationsExhausted")
     assert (world.resource.generation, len(world.store.tokens)) == (GENERATION_MAX, 1)
     assert (world.raw, len(world.cluster.journal)) == (written, journal)

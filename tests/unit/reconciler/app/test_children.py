@@ -375,7 +375,7 @@ async def test_a_child_that_nobody_deletes_is_named_as_such() -> None:
     await _tick_for(world, PATIENCE)
 
     assert _deleted(world).reason == "ChildStuck"
-    assert "nobody deletes it" in _deleted(world).message
+    assert "is not being deleted" in _deleted(world).message
 
 
 async def test_of_many_stuck_children_three_are_named() -> None:
@@ -389,7 +389,7 @@ async def test_of_many_stuck_children_three_are_named() -> None:
 
     message = _deleted(world).message
     assert [item.name in message for item in machines] == [True, True, True, False, False]
-    assert "others" in message
+    assert "Other objects remain" in message
 
 
 async def test_another_object_under_a_childs_name_holds_nothing() -> None:

@@ -54,7 +54,7 @@ def _said(world: World, kind: ConditionType) -> ObservedCondition:
 @pytest.mark.parametrize(
     ("call", "cause"),
     [
-        ("deregister", f"The mesh refused to let the node go ({RULE});"),
+        ("deregister", f"The mesh refused to deregister the node ({RULE});"),
         ("revoke", f"The identity store refused to revoke the bootstrap token ({RULE});"),
     ],
 )

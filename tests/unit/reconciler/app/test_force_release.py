@@ -378,8 +378,8 @@ def _break_revoking(world: World, monkeypatch: pytest.MonkeyPatch, error: Except
 
 FAILURES = [
     pytest.param(MeshRefusedError(), "refused", id="refused"),
-    pytest.param(StoreUnavailableError(), "could not be reached", id="unavailable"),
-    pytest.param(TimeoutError(), "could not be reached", id="timeout"),
+    pytest.param(StoreUnavailableError(), "is unreachable", id="unavailable"),
+    pytest.param(TimeoutError(), "is unreachable", id="timeout"),
 ]
 
 

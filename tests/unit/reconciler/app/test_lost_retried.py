@@ -139,7 +139,7 @@ async def test_its_recreation_is_not_blamed_on_the_node() -> None:
     await _until_anew(world)
 
     (why,) = (row.reason for row in world.store.audit if row.action == "recreate")
-    assert why.endswith("the substrate that its node came from was gone")
+    assert why.endswith("the substrate that its node registered from was deleted")
 
 
 async def test_a_retry_raised_before_the_loss_is_known_is_not_a_word_on_it() -> None:

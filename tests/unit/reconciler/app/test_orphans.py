@@ -145,7 +145,7 @@ async def test_its_event_is_about_itself_and_is_told_once() -> None:
         api_version=VM[0], kind=VM[1], namespace="shop", name="pr-1", uid="pr-1-uid"
     )
     assert told.finding.event_reason == "SubstrateWithoutRecord"
-    assert "made for record pr-1-record: nobody will delete it" in told.message
+    assert "created for record pr-1-record: nothing deletes it" in told.message
 
 
 async def test_one_that_comes_again_is_told_again() -> None:

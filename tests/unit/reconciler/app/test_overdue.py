@@ -80,7 +80,7 @@ async def test_a_substrate_that_its_provider_refuses_is_named_after_the_deadline
     said = _stalled(world)
     assert (said.status, said.reason) == ("True", "ProvisioningTimeout")
     assert said.message == (
-        "The substrate is there and not ready after 30 min. Server 'vm' of cloud.test/v1: Synced "
+        "The substrate exists but is not ready after 30 min. Server 'vm' of cloud.test/v1: Synced "
         "is False (ReconcileError): create failed: quota exceeded"
     )
     ready = find(world.status, ConditionType.READY)
@@ -189,7 +189,7 @@ async def test_a_substrate_that_is_never_composed_tells_what_its_xr_says() -> No
 
     said = _stalled(world)
     assert said.reason == "ProvisioningTimeout"
-    assert said.message.startswith("The substrate is not there after 30 min. ProvisionedResource")
+    assert said.message.startswith("The substrate does not exist after 30 min. ProvisionedResource")
     assert "spec.parameters: Invalid value" in said.message
 
 
@@ -237,7 +237,7 @@ async def test_a_token_that_ended_names_the_cause_and_not_itself() -> None:
     said = _stalled(world)
     assert (said.status, said.reason) == ("True", "ProvisioningTimeout")
     assert "quota exceeded" in said.message
-    assert "token ended" in said.message
+    assert "token has ended" in said.message
 
 
 async def test_a_retry_gives_it_its_time_again() -> None:
@@ -288,8 +288,11 @@ async def test_it_is_looked_for_seldom_and_boundedly() -> None:
 @pytest.mark.parametrize(
     ("taken", "words"),
     [
-        ("right", "Server 'vm' of cloud.test/v1 may say why, and the reconciler may not get it."),
-        ("kind", "Server 'vm' of cloud.test/v1 may say why, and its kind is not served."),
+        (
+            "right",
+            "Server 'vm' of cloud.test/v1 may report the cause, but the reconciler may not get it.",
+        ),
+        ("kind", "Server 'vm' of cloud.test/v1 may report the cause, but its kind is not served."),
     ],
 )
 async def test_what_cannot_be_read_is_named_and_stops_nothing(taken: str, words: str) -> None:

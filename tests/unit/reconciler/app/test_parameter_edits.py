@@ -42,7 +42,9 @@ async def test_another_default_of_an_older_function_reaches_no_live_machine() ->
 
     assert refusal is not None
     assert refusal[0] == "Immutable"
-    assert refusal[1].startswith("spec.parameters.diskSizeGb: is fixed while the machine exists")
+    assert refusal[1].startswith(
+        "spec.parameters.diskSizeGb: cannot change while the machine exists"
+    )
     assert world.resource.accepted.parameters == samples.DECLARATION.parameters
     assert world.status["accepted"]["parameters"] == samples.DECLARATION.parameters
 

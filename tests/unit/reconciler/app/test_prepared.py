@@ -119,5 +119,5 @@ async def test_a_provider_config_that_is_not_ours_names_what_helps(holder: str |
 
     admitted: Any = find(world.status, ConditionType.ADMITTED)
     assert admitted.reason == "ProviderConfigTaken"
-    expected = "delete it, and it is made anew" if holder is None else "credential 'another'"
+    expected = "delete it to have it created" if holder is None else "CloudCredential 'another'"
     assert expected in admitted.message

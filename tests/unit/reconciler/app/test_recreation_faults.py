@@ -457,5 +457,5 @@ async def test_one_that_is_held_back_stalls_and_says_why() -> None:
     stalled = find(world.status, ConditionType.STALLED)
     assert stalled is not None
     assert (stalled.reason, world.status["substrate"]) == ("RegistrationTimeout", "Present")
-    assert "once others are" in stalled.message
+    assert "many nodes are overdue at once" in stalled.message
     assert audit_of(world) == []

@@ -240,7 +240,7 @@ async def test_raising_retry_takes_the_node_out_and_then_the_machine_without_one
     assert known(world) == fresh
     assert reason_of(world) is None
     (why,) = (row.reason for row in world.store.audit if row.action == "recreate")
-    assert why.endswith("it stood in the place of the one that its node came from")
+    assert why.endswith("it took the place of the one that its node registered from")
 
 
 @pytest.mark.parametrize("xr", [ALIVE, GONE], ids=["xr-alive", "xr-gone"])

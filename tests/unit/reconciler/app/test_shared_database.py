@@ -67,7 +67,7 @@ async def test_what_lives_elsewhere_is_refused_and_is_not_adopted(uid: str) -> N
 
     status, reason, message = _says(there, ConditionType.ADMITTED)
     assert (status, reason) == ("False", "LivesElsewhere")
-    assert "lives on management cluster 'local'" in message
+    assert "exists on management cluster 'local'" in message
     assert list(here.store.resources.values()) == [before]
 
 
@@ -113,7 +113,7 @@ async def test_a_record_that_lives_under_the_old_name_keeps_its_finalizer() -> N
     assert there.finalizer
     status, reason, message = _says(there, ConditionType.STALLED)
     assert (status, reason) == ("True", "LivesElsewhere")
-    assert "lives on management cluster 'local'" in message
+    assert "belongs to management cluster 'local'" in message
     assert _told(there) == before
     _assert_lives(here)
 

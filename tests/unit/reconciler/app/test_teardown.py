@@ -134,7 +134,7 @@ async def test_a_mesh_that_cannot_be_reached_stops_everything_else(
     world = await _ready()
     world.delete(xr=GONE)
     _cut_the_mesh_off(world, monkeypatch)
-    with pytest.raises(NodeDeregistrationFailedError, match="mesh could not be reached"):
+    with pytest.raises(NodeDeregistrationFailedError, match="mesh is unreachable"):
         await world.tick()
 
     assert "delete substrate" not in world.cluster.journal

@@ -84,7 +84,11 @@ async def test_it_is_unsaid_by_the_first_success(failing: Failing) -> None:
 
     await failing.world.until_ready()
 
-    assert failing.said(ConditionType.RECONCILING) == ("False", "Ready", "Nothing is left to do.")
+    assert failing.said(ConditionType.RECONCILING) == (
+        "False",
+        "Ready",
+        "The reconcile is complete.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ async def test_a_failed_one_stays_failed_until_retry_is_raised() -> None:
     assert len(world.store.tokens) == 1
     await world.tick()
     assert [(row.action, row.reason) for row in world.store.audit] == [
-        ("retry", "spec.retry was raised from 0 to 1: it was Failed")
+        ("retry", "spec.retry was raised from 0 to 1 in phase Failed")
     ]
     failed = world.store.events[identity][-1]
     assert failed.payload["Reason"] == "Quota: none left"

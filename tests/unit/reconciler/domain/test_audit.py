@@ -77,7 +77,7 @@ def test_a_raised_retry_is_told_in_every_phase_with_both_numbers(phase: Phase) -
 
     assert entry is not None
     assert (entry.action, entry.actor) == ("retry", None)
-    assert entry.reason == f"spec.retry was raised from 2 to 5: it was {phase}"
+    assert entry.reason == f"spec.retry was raised from 2 to 5 in phase {phase}"
 
 
 @pytest.mark.parametrize("retry", [0, 1, 2])

@@ -33,4 +33,4 @@ def test_as_many_as_may_be_are_named_and_only_of_more_it_is_said(count: int) -> 
     reason, message = said
     assert reason is Reason.CHILD_STUCK
     assert message.count(" 'd-") == min(count, NAMED_MAX)
-    assert ("There are others." in message) == (count > NAMED_MAX)
+    assert ("Other objects remain, too." in message) == (count > NAMED_MAX)

@@ -60,12 +60,12 @@ def test_a_refusal_is_told_before_a_delay_and_what_is_deep_before_what_waits(
 
 
 def test_what_is_ready_is_never_to_blame() -> None:
-    assert _told(READY).endswith("Nothing that is known of it says why.")
+    assert _told(READY).endswith("None of its objects reports a cause.")
     assert _told() == _told(READY)
 
 
 def test_what_says_nothing_is_asked_for_its_provider() -> None:
-    assert _told(SILENT).endswith("says nothing yet: does its provider run?")
+    assert _told(SILENT).endswith("reports no condition yet; check that its provider is running.")
 
 
 def test_a_token_and_user_data_are_left_out() -> None:
@@ -86,7 +86,7 @@ def test_words_stay_while_only_what_a_provider_counts_changes() -> None:
     assert _told(says("refused, RequestID: 9c1e-77 at 12:10:59Z"), before=first) == first
     assert "forbidden" in _told(says("forbidden, RequestID: 9c1e-77"), before=first)
     assert "'other'" in _told(_seen("other", 0, Synced=("False", "x", "refused")), before=first)
-    assert "token ended" in _told(says("refused, RequestID: 2 at 3"), before=first, ended=True)
+    assert "token has ended" in _told(says("refused, RequestID: 2 at 3"), before=first, ended=True)
 
 
 @pytest.mark.parametrize(
