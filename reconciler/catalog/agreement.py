@@ -48,7 +48,7 @@ def check_injection(parts: Parts, xrd: Report, composition: Report) -> None:
         if any(schema_path.covers(read, site) for read in reads):
             continue
         if not any(str(site[-1]) in text for text in composed.pipeline.programs):
-            rule = f"reads {path} nowhere, where {strategy.value} puts the bootstrap"
+            rule = f"does not read {path}, where {strategy.value} puts the bootstrap"
             composition.add("spec.pipeline", rule)
 
 
@@ -76,7 +76,7 @@ def check_parameters(parts: Parts, metadata: Report, xrd: Report) -> None:
     wanted = schema_path.node(defined.schema, ("spec", "parameters")) or {}
     for name in schema_path.required(wanted):
         if name not in given:
-            rule = f"requires {name}, which a declaration may leave out"
+            rule = f"requires {name}, which a declaration may omit"
             xrd.add(f"{defined.schema_at}.properties.spec.properties.parameters", rule)
 
 

@@ -81,7 +81,7 @@ def judge(source: Source) -> BlueprintJudgement:
     if defined is not None and composed is not None:
         composition.check_against(defined, composed, reports.of(COMPOSITION))
     if composed is not None and composed.name != source.slug:
-        reports.of(COMPOSITION).add("metadata.name", "is not the folder's name")
+        reports.of(COMPOSITION).add("metadata.name", "must be the name of the folder")
     if told is None or defined is None or composed is None:
         return BlueprintJudgement(manifest=None, findings=reports.findings())
     parts = agreement.Parts(told=told, defined=defined, composed=composed)
@@ -103,7 +103,7 @@ def _parsed(
 
 def _check_told(slug: str, told: Metadata, defined: Definition | None, report: Report) -> None:
     if told.slug != slug:
-        report.add("slug", "is not the folder's name")
+        report.add("slug", "must be the name of the folder")
     if defined is not None and told.version != defined.version:
         report.add("version", "is not the XRD's first served version")
 
@@ -129,7 +129,9 @@ def _manifest(
     except ValidationError as error:
         for each in error.errors(include_url=False, include_input=False, include_context=False):
             path = ".".join(map(str, each["loc"]))
-            report.add("", f"makes no BlueprintVersion: spec.{path}: {each['msg'].lower()}")
+            report.add(
+                "", f"does not make a valid BlueprintVersion: spec.{path}: {each['msg'].lower()}"
+            )
         return None
     return {
         "apiVersion": names.API_VERSION,

@@ -61,12 +61,12 @@ def parse(content: bytes, report: Report) -> Composition | None:
         report.add("spec.mode", "is not Pipeline")
     steps = spec.get("pipeline")
     if not isinstance(steps, list) or not 0 < len(steps) <= STEPS_MAX:
-        report.add("spec.pipeline", f"does not hold one to {STEPS_MAX} steps")
+        report.add("spec.pipeline", f"must hold 1 to {STEPS_MAX} steps")
         return None
     _check_steps(steps, report)
     pipeline = take_apart(steps)
     for at in pipeline.missing_sets:
-        report.add(at, "names a patch set that is not there")
+        report.add(at, "names a patch set that does not exist")
     for base in pipeline.bases:
         _check_base(base, report)
     wanted = _mapping(spec.get("compositeTypeRef"))
@@ -90,7 +90,9 @@ def check_against(definition: Definition, made: Composition, report: Report) -> 
     for touch in made.pipeline.writes:
         path = _check_declared(touch, definition, report)
         if path is not None and path[0] != "status":
-            report.add(touch.at, "lies outside status, all that a function may write of its XR")
+            report.add(
+                touch.at, "is outside status, the only part of its XR that a function may write"
+            )
 
 
 def _check_steps(steps: list[Any], report: Report) -> None:
@@ -100,7 +102,7 @@ def _check_steps(steps: list[Any], report: Report) -> None:
         if not isinstance(name, str) or not name:
             report.add(f"spec.pipeline[{index}].step", "is missing")
         elif name in seen:
-            report.add(f"spec.pipeline[{index}].step", "stands twice")
+            report.add(f"spec.pipeline[{index}].step", "is duplicated")
         else:
             seen.add(name)
         function = _mapping(_mapping(step).get("functionRef")).get("name")
@@ -115,11 +117,11 @@ def _check_base(base: Base, report: Report) -> None:
     if not version or not kind:
         report.add(base.at, "lacks apiVersion or kind")
     elif group in {names.BLUEPRINTS_GROUP, names.GROUP}:
-        rule = "is a composite resource: its own children would be out of the broker's reach"
+        rule = "is a composite resource, whose own children the broker could not protect"
         report.add(f"{base.at}.apiVersion", rule)
     elif _cluster_scoped(group, kind):
         rule = "is cluster-scoped, and a namespaced XR cannot compose it"
-        hint = "; take the kind from the provider's .m. group" if group.endswith(_LEGACY) else ""
+        hint = "; use the kind of the provider's .m. group" if group.endswith(_LEGACY) else ""
         report.add(f"{base.at}.apiVersion", f"{rule}{hint}")
 
 

@@ -33,9 +33,9 @@ class _Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-                raise DecodeError(_at(key, "a key is no string"))
+                raise DecodeError(_at(key, "a key that is not a string"))
             if key.value in seen:
-                raise DecodeError(_at(key, "a key stands twice"))
+                raise DecodeError(_at(key, "a duplicate key"))
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
 
@@ -64,12 +64,12 @@ def from_yaml(content: bytes) -> Object:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         where = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
-        message = f"is no YAML{where}"
+        message = f"is not valid YAML{where}"
         raise DecodeError(message) from error
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, DecodeError):
             raise
-        message = "is no YAML"
+        message = "is not valid YAML"
         raise DecodeError(message) from error
     return _mapping(value)
 
@@ -88,12 +88,12 @@ def from_json(content: bytes) -> Object:
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        message = f"is no JSON in line {error.lineno}"
+        message = f"is not valid JSON in line {error.lineno}"
         raise DecodeError(message) from error
     except ValueError as error:
         if isinstance(error, DecodeError):
             raise
-        message = "is no JSON"
+        message = "is not valid JSON"
         raise DecodeError(message) from error
     return _mapping(value)
 
@@ -116,9 +116,9 @@ def _bounded(text: str) -> None:
         if documents > 1:
             raise DecodeError(_at(event, "a second document"))
         if isinstance(event, yaml.AliasEvent):
-            raise DecodeError(_at(event, "an alias; write it out"))
+            raise DecodeError(_at(event, "an unsupported alias"))
         if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None) is not None:
-            raise DecodeError(_at(event, "an explicit tag"))
+            raise DecodeError(_at(event, "an unsupported explicit tag"))
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -153,18 +153,18 @@ def _at(part: yaml.Event | yaml.Node, what: str) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> Object:
     made = dict(pairs)
     if len(made) != len(pairs):
-        message = "holds an object in which a key stands twice"
+        message = "holds an object with a duplicate key"
         raise DecodeError(message)
     return made
 
 
 def _refuse(constant: str) -> Any:
-    message = f"holds {constant}, which is no JSON"
+    message = f"holds {constant}, which is not valid JSON"
     raise DecodeError(message)
 
 
 def _mapping(value: object) -> Object:
     if not isinstance(value, dict):
-        message = "is no mapping"
+        message = "is not a mapping"
         raise DecodeError(message)
     return value

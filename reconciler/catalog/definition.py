@@ -88,7 +88,7 @@ def _check_identity(
     elif scope is None:
         scope = "Namespaced"
     if scope != "Namespaced":
-        rule = "is not Namespaced: a namespaced XR, which a Project's are, cannot compose it"
+        rule = "must be Namespaced: a namespaced XR, as in a Project, cannot compose another one"
         report.add("spec.scope", rule)
 
 
@@ -102,7 +102,7 @@ def _version(spec: Mapping[str, Any], report: Report) -> tuple[int, str, Mapping
         name = version.get("name")
         schema = _mapping(version.get("schema")).get("openAPIV3Schema")
         if not isinstance(name, str):
-            report.add(f"spec.versions[{index}].name", "is no string")
+            report.add(f"spec.versions[{index}].name", "is not a string")
         elif not isinstance(schema, dict):
             report.add(f"spec.versions[{index}].schema.openAPIV3Schema", "is missing")
         else:
@@ -110,7 +110,7 @@ def _version(spec: Mapping[str, Any], report: Report) -> tuple[int, str, Mapping
                 report.add(f"spec.versions[{index}].referenceable", "is not true")
             return index, name, schema
         return None
-    report.add("spec.versions", "holds no served version")
+    report.add("spec.versions", "has no served version")
     return None
 
 
@@ -121,7 +121,7 @@ def _check_required(definition: Definition, report: Report) -> None:
             rule = f"names {name}, which nothing sets"
             report.add(f"{definition.schema_at}.properties.spec.required", rule)
     if not definition.declares(("spec", "cloudTags", "any")):
-        rule = "lacks cloudTags as a map of strings, which every labelled resource carries"
+        rule = "must declare cloudTags as a map of strings, which every labelled resource has"
         report.add(f"{definition.schema_at}.properties.spec", rule)
 
 

@@ -114,7 +114,7 @@ def _check(metadata: Metadata, report: Report) -> None:
     for index, parameter in enumerate(metadata.parameters):
         at = f"parameterSchema.parameters[{index}]"
         if parameter.name in names:
-            report.add(f"{at}.name", "stands twice")
+            report.add(f"{at}.name", "is duplicated")
         names.add(parameter.name)
         if parameter.name in RESERVED:
             report.add(f"{at}.name", "is reserved for the bootstrap material")
@@ -122,7 +122,7 @@ def _check(metadata: Metadata, report: Report) -> None:
     for index, constant in enumerate(metadata.constants):
         at = f"parameterSchema.constants[{index}]"
         if constant.name in names:
-            report.add(f"{at}.name", "stands twice")
+            report.add(f"{at}.name", "is duplicated")
         names.add(constant.name)
         if constant.name in RESERVED:
             report.add(f"{at}.name", "is reserved for the bootstrap material")
@@ -132,7 +132,7 @@ def _check_default(parameter: CatalogParameter, at: str, report: Report) -> None
     if parameter.default is None:
         return
     if parameter.required:
-        report.add(at, "stands on a required parameter")
+        report.add(at, "must not be set on a required parameter")
     if type(parameter.default) is not _JSON_TYPES[parameter.type]:
         report.add(at, f"is not of type {parameter.type.value}")
 

@@ -46,12 +46,12 @@ def target(pipeline: Pipeline, report: Report) -> dict[str, str] | None:
         return None
     if len(kinds) > 1 or kinds[0] not in _KINDS:
         at = f"{references[0][0].at}.spec.providerConfigRef.kind"
-        report.add(at, f"is not one of {' and '.join(_KINDS)} for all resources")
+        report.add(at, f"must be one of {' and '.join(_KINDS)}, the same for all resources")
         return None
     providers = {_provider(base) for base, _ in references} - {None}
     if len(providers) > 1:
         at = f"{references[0][0].at}.spec.providerConfigRef"
-        report.add(at, "is not of one provider for all resources")
+        report.add(at, "must be of one provider for all resources")
         return None
     (provider,) = providers or {None}
     own = {} if provider is None or kinds[0] != _KINDS[0] else {"apiVersion": provider}
@@ -62,7 +62,7 @@ def target(pipeline: Pipeline, report: Report) -> dict[str, str] | None:
     names = sorted({str(ref.get("name", "")) for _, ref in references})
     if len(names) > 1 or not names[0]:
         at = f"{references[0][0].at}.spec.providerConfigRef.name"
-        report.add(at, "is not one name for all resources")
+        report.add(at, "must be one name for all resources")
         return None
     return {**own, "kind": kinds[0], "name": names[0]}
 
@@ -72,12 +72,12 @@ def _from_field(
 ) -> dict[str, str] | None:
     at = next(touch.at for touch in pipeline.reads if touch.target == _TARGET)
     if len(sources) > 1:
-        report.add(at, "is not one field for all resources")
+        report.add(at, "must be one field for all resources")
         return None
     (path,) = sources
     ours = any(path == each or path.startswith(f"{each}.") for each in _RESERVED)
     if ours or not _FIELD_PATH.fullmatch(path):
-        report.add(at, "is no field below spec of its own, as a ProviderConfig's name needs")
+        report.add(at, "must be a field below spec that holds the ProviderConfig's name alone")
         return None
     return {"kind": kind, "fieldPath": path}
 

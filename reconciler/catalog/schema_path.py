@@ -36,7 +36,7 @@ def parse(text: str) -> Path:
     Raises:
         FieldPathError: It is empty, too long or malformed.
     """
-    message = "is no field path"
+    message = "is not a field path"
     if not text or len(text) > PATH_MAX:
         raise FieldPathError(message)
     segments: list[str | int] = []

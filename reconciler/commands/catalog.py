@@ -42,13 +42,14 @@ def catalog() -> None:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write one file per blueprint there; without it all go to stdout.",
+    help="Write one file per blueprint to this folder; default: stdout.",
 )
 def import_catalog(folder: Path, out: Path | None) -> None:
     """Check FOLDER/catalog/<slug>/{metadata.json,xrd.yaml,composition.yaml}.
 
-    Writes a BlueprintVersion for each, or says everything that is wrong, file and field, and
-    then writes nothing and exits 1. XRDs and Compositions are applied as they are.
+    Writes one BlueprintVersion per blueprint. If anything is wrong, prints every finding with
+    file and field, writes nothing and exits with status 1. XRDs and Compositions need no change;
+    apply them as they are.
 
     Idempotency: equal input writes equal bytes.
     """
@@ -71,11 +72,11 @@ def import_catalog(folder: Path, out: Path | None) -> None:
 def _sources(folder: Path) -> list[Source]:
     root = folder / LAYOUT
     if not root.is_dir():
-        message = f"it holds no folder {LAYOUT}"
+        message = f"it has no folder {LAYOUT}"
         raise CatalogError(message)
     slugs = sorted(path for path in root.iterdir() if path.is_dir())
     if not 0 < len(slugs) <= BLUEPRINTS_MAX:
-        message = f"{LAYOUT} does not hold one to {BLUEPRINTS_MAX} blueprints"
+        message = f"{LAYOUT} must hold 1 to {BLUEPRINTS_MAX} blueprints"
         raise CatalogError(message)
     return [_source(path) for path in slugs]
 
@@ -112,5 +113,5 @@ def _write(manifests: list[dict[str, Any]], out: Path | None) -> None:
 
 def _cause(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"{error.strerror or 'a file cannot be used'}: {error.filename}"
+        return f"{error.strerror or 'a file cannot be read or written'}: {error.filename}"
     return str(error)

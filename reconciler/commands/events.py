@@ -1,4 +1,4 @@
-"""`broker events`: what is told to the outside, looked at and mended by people.
+"""`broker events`: operators list, replay and skip published events.
 
 Flags and what is printed. Only `reconciler.main` imports it. Source: docs/events.md "For
 operators".
@@ -26,7 +26,9 @@ LIST_MAX: Final = 10_000
 _TYPES = click.Choice(sorted(CATALOGUE))
 
 _T = TypeVar("_T")
-_reason = click.option("--reason", required=True, help="Kept in the audit with who asked.")
+_reason = click.option(
+    "--reason", required=True, help="Reason, recorded in the audit with the user."
+)
 
 
 class EventStoreSettings(EventSettings, StoreSettings):
@@ -35,19 +37,19 @@ class EventStoreSettings(EventSettings, StoreSettings):
 
 @click.group()
 def events() -> None:
-    """Look at events, publish some once more, or let one go."""
+    """List, follow, replay or skip events of the outbox."""
 
 
 @events.command("list")
 @click.option("--type", "event_type", type=_TYPES, help="Only of this type.")
 @click.option("--aggregate", type=click.UUID, help="Only of this aggregate.")
-@click.option("--waiting", is_flag=True, help="Only what is not published.")
-@click.option("--parked", is_flag=True, help="Only what was given up.")
+@click.option("--waiting", is_flag=True, help="Only events that are not published yet.")
+@click.option("--parked", is_flag=True, help="Only parked events, which failed too often.")
 @click.option("--limit", default=50, type=click.IntRange(1, LIST_MAX), show_default=True)
 def list_events(
     event_type: str | None, aggregate: UUID | None, limit: int, *, waiting: bool, parked: bool
 ) -> None:
-    """List events and what became of them, the newest first."""
+    """List events and their delivery state, the newest first."""
     choice = Choice(aggregate=aggregate, parked=parked)
 
     async def work(desk: EventAdmin) -> None:
@@ -62,12 +64,12 @@ def list_events(
 
 
 @events.command()
-@click.option("--from-start", is_flag=True, help="Begin with the oldest that is kept.")
-@click.option("--no-follow", is_flag=True, help="End with the newest.")
+@click.option("--from-start", is_flag=True, help="Start with the oldest stored event.")
+@click.option("--no-follow", is_flag=True, help="Stop after the newest event.")
 def tail(*, from_start: bool, no_follow: bool) -> None:
     """Print events as CloudEvents, one JSON object on a line, as they are committed.
 
-    For eyes, not for consumers: it reads the outbox, whatever the sink took.
+    For operators, not for consumers: it reads the outbox, not what the sink accepted.
     """
     source = store.load(EventStoreSettings).events_source
 
@@ -79,22 +81,26 @@ def tail(*, from_start: bool, no_follow: bool) -> None:
 
 
 @events.command()
-@click.option("--event", type=click.UUID, help="This one.")
-@click.option("--aggregate", type=click.UUID, help="All of this aggregate that are kept.")
+@click.option("--event", type=click.UUID, help="Replay this event.")
+@click.option("--aggregate", type=click.UUID, help="Replay all stored events of this aggregate.")
 @click.option(
-    "--from", "from_sequence", default=1, type=click.IntRange(1), help="From this number on."
+    "--from",
+    "from_sequence",
+    default=1,
+    type=click.IntRange(1),
+    help="With --aggregate: start at this sequence number.",
 )
-@click.option("--parked", is_flag=True, help="All that were given up.")
+@click.option("--parked", is_flag=True, help="Replay all parked events.")
 @_reason
 def replay(
     event: UUID | None, aggregate: UUID | None, from_sequence: int, *, parked: bool, reason: str
 ) -> None:
-    """Publish events once more, with the ids that they have.
+    """Publish events again, with their original ids.
 
-    Consumers dedupe by the id. Of what is parked, the events behind it follow by themselves.
+    Consumers deduplicate by the id. Events that wait behind a parked one follow by themselves.
     """
     if sum(map(bool, (event, aggregate, parked))) != 1:
-        message = "give one of --event, --aggregate and --parked"
+        message = "set exactly one of --event, --aggregate and --parked"
         raise click.UsageError(message)
     choice = Choice(event=event, aggregate=aggregate, from_sequence=from_sequence, parked=parked)
 
@@ -102,7 +108,7 @@ def replay(
         return await desk.replay(choice, reason=reason)
 
     count = _at_desk("replay events", work)
-    more = "; there may be more, repeat it" if count == event_desk.REPLAY_MAX else ""
+    more = "; there may be more, run the command again" if count == event_desk.REPLAY_MAX else ""
     click.echo(f"{count} events will be published{more}")
 
 
@@ -110,13 +116,13 @@ def replay(
 @click.argument("event", type=click.UUID)
 @_reason
 def skip(event: UUID, *, reason: str) -> None:
-    """Let one event go that no consumer takes; those behind it are published."""
+    """Skip one event that no consumer accepts; the events behind it are published."""
 
     async def work(desk: EventAdmin) -> bool:
         return await desk.skip(event, reason=reason)
 
     if not _at_desk("skip event", work):
-        message = "no event of this id waits"
+        message = "no waiting event has this id"
         raise click.ClickException(message)
     click.echo("the event will not be published")
 
@@ -129,7 +135,7 @@ def skip(event: UUID, *, reason: str) -> None:
     help="Write every schema into this folder.",
 )
 def schema(event_type: str | None, out: Path | None) -> None:
-    """Print the JSON Schema of one type's data, the types, or write all schemas."""
+    """Print the JSON Schema of one event type, list the types, or write all schemas."""
     for name in sorted(CATALOGUE) if event_type is None else [event_type]:
         text = json.dumps(CATALOGUE[name].schema(), indent=2, ensure_ascii=False) + "\n"
         if out is not None:

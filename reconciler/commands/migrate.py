@@ -1,4 +1,4 @@
-"""`broker migrate`: the schema of a database, up, back, or only looked at.
+"""`broker migrate`: upgrades, downgrades or checks the schema of a database.
 
 Its flags and what it prints. Only `reconciler.main` imports it. Source:
 docs/operations/upgrade.md.
@@ -15,20 +15,18 @@ from reconciler.settings.store import StoreSettings
 
 @click.command()
 @click.option("--to", "revision", metavar="REV", help="Stop at this revision, such as 0028.")
-@click.option(
-    "--down", is_flag=True, help="Go back to the revision of --to; what is newer is lost."
-)
-@click.option("--check", is_flag=True, help="Change nothing; fail unless this program fits.")
+@click.option("--down", is_flag=True, help="Downgrade to the revision of --to; newer data is lost.")
+@click.option("--check", is_flag=True, help="Change nothing; fail unless the schema fits.")
 def migrate(revision: str | None, *, down: bool, check: bool) -> None:
-    """Bring the schema of PLEXSPHERE_DSN up to this version; repeating it changes nothing.
+    """Migrate the schema of PLEXSPHERE_DSN to this version; running it again changes nothing.
 
-    No other variable is read. A schema that a later program brought further stays as it is.
+    It reads no other variable. It does not change a schema that a later version has migrated.
     """
     if check and (revision or down):
-        message = "--check goes with neither --to nor --down"
+        message = "--check cannot be used with --to or --down"
         raise click.UsageError(message)
     if down and not revision:
-        message = "--down needs --to"
+        message = "--down requires --to"
         raise click.UsageError(message)
     dsn = store.load(StoreSettings).dsn.get_secret_value()
     if check:

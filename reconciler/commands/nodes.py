@@ -1,4 +1,4 @@
-"""`broker nodes`: nodes that nobody else takes out of the mesh any more.
+"""`broker nodes`: deregisters nodes that a deleted resource left in the mesh.
 
 Flags and what is printed. Only `reconciler.main` imports it. Source: docs/operators.md;
 docs/decisions/0024.
@@ -23,28 +23,28 @@ CONNECT_TIMEOUT_S: Final = 10.0
 """One connection attempt; a person waits."""
 
 _SAID: Final = {
-    NodeDeregistration.OUT: "the node is out of the mesh; its address comes back after its rest",
-    NodeDeregistration.GONE: "the node was out of the mesh before",
+    NodeDeregistration.OUT: "the node is deregistered; its mesh address is free in ten minutes",
+    NodeDeregistration.GONE: "the node was already deregistered",
 }
 _REFUSED: Final = {
-    NodeDeregistration.ABSENT: "no node of this id is stored",
-    NodeDeregistration.ALIVE: "its resource is alive: delete it, and the node leaves in order",
+    NodeDeregistration.ABSENT: "no node with this id is stored",
+    NodeDeregistration.ALIVE: "its resource exists: delete the resource to deregister the node",
 }
 
 
 @click.group()
 def nodes() -> None:
-    """Mend the mesh where a resource left its node behind."""
+    """Manage nodes that a deleted resource left in the mesh."""
 
 
 @nodes.command()
 @click.argument("node", type=click.UUID)
-@click.option("--reason", required=True, help="Why; it is kept, with who ran this.")
+@click.option("--reason", required=True, help="Reason, recorded with the user.")
 def deregister(node: UUID, *, reason: str) -> None:
-    """Take out a node whose resource is Deleted or was given up by force-release.
+    """Deregister a NODE whose resource is Deleted or was force-released.
 
-    Its mesh address is free again ten minutes later. Exit status 1 when it was not taken out;
-    one that was out before is success.
+    Its mesh address is free again after ten minutes. Exits with status 1 if the node was not
+    deregistered; a node that is already out of the mesh is a success.
     """
     text = reason.strip()
     if not (1 <= len(text) <= REASON_MAX and text.isprintable()):

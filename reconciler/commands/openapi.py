@@ -22,10 +22,10 @@ def text() -> str:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write it there; without it, to stdout.",
+    help="Write to this file; default: stdout.",
 )
 def openapi(out: Path | None) -> None:
-    """Write the OpenAPI 3.1 document of what nodes are served.
+    """Write the OpenAPI 3.1 document of the node listener.
 
     Idempotency: equal programs write equal bytes.
     """

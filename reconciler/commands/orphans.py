@@ -31,12 +31,12 @@ CONNECT_TIMEOUT_S: Final = 10.0
     envvar="PLEXSPHERE_MANAGEMENT_CLUSTER",
     default="local",
     show_default=True,
-    help="Slug of the cluster that is asked about.",
+    help="Slug of the management cluster.",
 )
 def orphans(slug: str) -> None:
-    """Print what the orphan sweep of PLEXSPHERE_DSN's leader found and nobody has mended.
+    """Print the open findings of the orphan sweep, as stored in PLEXSPHERE_DSN.
 
-    Nothing is deleted, by this or by the sweep. Exit status 0, whatever there is.
+    Neither this command nor the sweep deletes anything. Exits with status 0 in any case.
     """
     dsn = store.load(StoreSettings).dsn.get_secret_value()
     found = store.run("list orphans", _standing(dsn, slug))
@@ -46,7 +46,7 @@ def orphans(slug: str) -> None:
         click.echo(f"    {orphan.detail}; since {item.found_at:%Y-%m-%dT%H:%M:%SZ}")
         click.echo(f"    {REMEDY[orphan.finding]}")
     if not found:
-        click.echo("nothing is left over")
+        click.echo("no orphans found")
 
 
 async def _standing(dsn: str, slug: str) -> Sequence[FoundObjects]:

@@ -62,7 +62,7 @@ _PROFILE: Final = click.option(
     type=click.Choice([profile.value for profile in bundles.Profile]),
     default=bundles.Profile.SEED.value,
     show_default=True,
-    help="Which pod, as above.",
+    help="Profile of the pod, see above.",
 )
 _DELIVERY: Final = click.option(
     "--token-delivery",
@@ -72,7 +72,9 @@ _DELIVERY: Final = click.option(
 )
 _AGENT: Final = _options(
     click.option("--api-url", required=True, help="Absolute URL that the agent registers at."),
-    click.option("--plexd-image", required=True, help="By tag or digest, never :latest."),
+    click.option(
+        "--plexd-image", required=True, help="Image of the agent, by tag or digest, never :latest."
+    ),
     click.option("--node", help="Host name of the one node to run on; default: every node."),
 )
 _SECRET: Final = click.option(
@@ -82,8 +84,8 @@ _SECRET: Final = click.option(
 )
 _ESO: Final = _options(
     click.option("--secret-store", help="eso mode: name of a ClusterSecretStore."),
-    click.option("--remote-key", help="eso mode: what the store calls the token."),
-    click.option("--remote-property", help="eso mode: property of that key, if it has some."),
+    click.option("--remote-key", help="eso mode: key of the token in the store."),
+    click.option("--remote-property", help="eso mode: property of that key, if any."),
 )
 _PLEXD: Final = _options(
     click.option("--project-id", help="plexd profile: the Project's UUID."),

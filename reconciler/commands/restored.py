@@ -1,4 +1,4 @@
-"""`broker restored`: the store came out of a backup; end what may have been used since.
+"""`broker restored`: revokes the unspent tokens of a store restored from a backup.
 
 Its flags and what it prints. Only `reconciler.main` imports it. Source:
 docs/operations/backup.md.
@@ -18,12 +18,12 @@ from reconciler.settings.store import StoreSettings
 
 
 @click.command()
-@click.option("--reason", required=True, help="Why, for the audit: a ticket, for instance.")
+@click.option("--reason", required=True, help="Reason for the audit, for example a ticket.")
 def restored(reason: str) -> None:
-    """Make a restored PLEXSPHERE_DSN safe to work on; before `broker serve` is started on it.
+    """Prepare a PLEXSPHERE_DSN that was restored from a backup; run it before `broker serve`.
 
-    Brings the schema up to this version and revokes every token that no machine has used as far
-    as the store knows: one may have since the backup was made. Repeating it changes nothing.
+    Migrates the schema to this version and revokes every token that is unused in the backup: a
+    machine may have used it since. Running it again changes nothing.
     """
     settings = store.load(StoreSettings)
     actor = f"broker restored ({_user()}): {reason}"

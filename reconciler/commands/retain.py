@@ -21,13 +21,13 @@ from reconciler.settings.store import RetentionSettings
 
 @click.command()
 def retain() -> None:
-    """Remove what has been over for as long as PLEXSPHERE_RETENTION_* says.
+    """Delete rows that are past their PLEXSPHERE_RETENTION_*, once.
 
-    `broker serve` does it every hour; this is for a job of its own, and for looking. Beside
-    PLEXSPHERE_DSN and those three no variable is read.
+    `broker serve` does this every hour; use this command in a separate job, or to see the counts.
+    It reads no variable but PLEXSPHERE_DSN and those three.
     """
     settings = store.load(RetentionSettings)
-    removed = store.run("remove what is over", _pass(settings))
+    removed = store.run("apply retention", _pass(settings))
     for remains, count in removed.items():
         click.echo(f"{remains.value}: {count} removed")
 

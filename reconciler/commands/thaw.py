@@ -1,4 +1,4 @@
-"""`broker thaw`: a person's word that what a frozen controller sees is true.
+"""`broker thaw`: accepts the observed state of a frozen management cluster.
 
 Its flags and what it prints. Only `reconciler.main` imports it. Source:
 docs/operations/freeze.md.
@@ -31,15 +31,15 @@ REASON_MAX: Final = 512
     envvar="PLEXSPHERE_MANAGEMENT_CLUSTER",
     default="local",
     show_default=True,
-    help="Slug of the cluster that is frozen.",
+    help="Slug of the frozen management cluster.",
 )
-@click.option("--reason", required=True, help="Why what is seen is true; it is kept.")
+@click.option("--reason", required=True, help="Why the observed state is correct; recorded.")
 def thaw(slug: str, reason: str) -> None:
-    """Declare that what the frozen controller of a management cluster sees is true.
+    """Accept the observed state of a management cluster whose controller is frozen.
 
-    For ten minutes records that vanished are believed to be gone: their nodes leave the mesh,
-    and their machines are deleted. Say it only after the cause in the log and /metrics is
-    understood. Exit status 1 when no such cluster is stored.
+    For ten minutes, missing records count as deleted: their nodes are deregistered and their
+    machines deleted. Run it only after you understand the cause in the log and /metrics. Exits
+    with status 1 if the management cluster is not stored.
     """
     text = reason.strip()
     if not (1 <= len(text) <= REASON_MAX and text.isprintable()):
@@ -49,7 +49,7 @@ def thaw(slug: str, reason: str) -> None:
     if not store.run("thaw", _declare(dsn, slug, text)):
         click.echo(f"broker: cannot thaw: management cluster {slug!r} is not stored", err=True)
         raise SystemExit(store.EXIT_FAILED)
-    click.echo(f"management cluster {slug!r} is as it seems, for ten minutes")
+    click.echo(f"observed state of management cluster {slug!r} is accepted for ten minutes")
 
 
 async def _declare(dsn: str, slug: str, reason: str) -> bool:

@@ -67,7 +67,7 @@ class Settings(EventSettings, RetentionSettings):
     migrate: Literal["auto", "never"] = Field(
         default="auto",
         alias="PLEXSPHERE_MIGRATE",
-        description="Whether the schema is brought up at the start, or by `broker migrate` alone.",
+        description="Whether the schema is migrated at the start, or by `broker migrate` only.",
     )
     broker_interval: _Interval = Field(
         default=timedelta(seconds=30),
@@ -102,7 +102,7 @@ class Settings(EventSettings, RetentionSettings):
     orphan_interval: _Interval = Field(
         default=timedelta(minutes=5),
         alias=f"{_BROKER}ORPHAN_INTERVAL",
-        description="Between two sweeps for what nothing looks after any more.",
+        description="Between two sweeps for orphans.",
     )
     token_env: Annotated[str, Field(max_length=32, pattern=r"^[a-z]+$")] = Field(
         default="prod",
@@ -144,7 +144,7 @@ class Settings(EventSettings, RetentionSettings):
     lease_ttl: _LeaseTTL = Field(
         default=TTL_DEFAULT,
         alias="PLEXSPHERE_LEASE_TTL",
-        description="How long a replica that stands still is waited for before another one drives.",
+        description="How long the leader may fail to renew its lease before another replica leads.",
     )
     node_listen: Annotated[ListenAddress, BeforeValidator(parsing.listen)] = Field(
         default=ListenAddress(host="127.0.0.1", port=8443),
@@ -205,12 +205,12 @@ class Settings(EventSettings, RetentionSettings):
             )
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
             missing = "CERT" if self.tls_cert_file is None else "KEY"
-            faults.append(f"PLEXSPHERE_TLS_{missing}_FILE: must be set when the other one is")
+            faults.append(f"PLEXSPHERE_TLS_{missing}_FILE: must be set, because the other one is")
         elif self.tls_cert_file is None:
             listeners = {"NODE": self.node_listen, "OPERATOR": self.operator_listen}
             for name, address in listeners.items():
                 if not address.is_loopback:
-                    rule = "must be on loopback while there are no TLS files"
+                    rule = "must be a loopback address unless the TLS files are set"
                     faults.append(f"PLEXSPHERE_{name}_LISTEN: {rule}")
         elif self.tls_key_file is not None and not parsing.is_pair(
             self.tls_cert_file, self.tls_key_file

@@ -85,7 +85,7 @@ class EventSettings(Environment):
     events_stream: Annotated[str, BeforeValidator(_stream)] | None = Field(
         default=None,
         alias=f"{_EVENTS}NATS_STREAM",
-        description="JetStream stream that is made when it is missing; none: it must be there.",
+        description="JetStream stream that is created when it is missing; none: it must exist.",
     )
     events_ca_file: Annotated[Path, BeforeValidator(parsing.file)] | None = Field(
         default=None,

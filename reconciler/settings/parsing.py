@@ -167,9 +167,9 @@ def image(text: str) -> str:
     if tag == "latest":
         _refuse("must not use the floating tag :latest")
     if not at and not colon:
-        _refuse("must carry a tag or a digest")
+        _refuse("must have a tag or a digest")
     if colon and _TAG.fullmatch(tag) is None:
-        _refuse("must carry a legal tag")
+        _refuse("must have a valid tag")
     return text
 
 

@@ -40,8 +40,8 @@ class StoreSettings(Environment):
     dsn_tls: Literal["verify-full", "unverified"] = Field(
         default="verify-full",
         alias="PLEXSPHERE_DSN_TLS",
-        description="What a DSN off this machine must ask for as sslmode; `unverified`: anything, "
-        "so that who is on the way may read tokens' digests and signing keys, and answer.",
+        description="The sslmode that a remote DSN must have; `unverified`: any, so that an "
+        "attacker on the network may read tokens' digests and signing keys, and answer.",
     )
     default_host: str | None = Field(
         default=None, alias="PGHOST", description="Where the DSN leads that names no host."

@@ -128,7 +128,9 @@ async def _synced(cluster: Cluster, caches: asyncio.Task[None]) -> None:
     if caches in done:
         caches.result()
     if lists not in done:
-        message = f"cannot list our kinds within {SYNC_TIMEOUT_S:g} s: is the API server there?"
+        message = (
+            f"cannot list the broker's kinds within {SYNC_TIMEOUT_S:g} s: check the API server"
+        )
         raise StartError(message)
 
 

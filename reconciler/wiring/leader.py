@@ -54,7 +54,7 @@ END_S: Final = 2.0
 
 _NOT_OURS: Final = (
     "PLEXSPHERE_MANAGEMENT_CLUSTER: records here live on management cluster {home!r}; "
-    "the name is for life"
+    "the name cannot change"
 )
 
 _log = logging.getLogger("reconciler.wiring")

@@ -235,7 +235,7 @@ class TestEarlyAndLate:
         assert after.peers == Peers()
         assert after.changed_at >= before.changed_at
         assert await world.enrolment.authenticate(_bearer(gone), any_node=True) == Denial(
-            status=403, code="node_deregistered", detail="the node left the mesh"
+            status=403, code="node_deregistered", detail="the node is deregistered"
         )
         late = await world.enrolment.state(gone.node_id)
         assert isinstance(late, Denial)

@@ -400,7 +400,7 @@ async def test_a_refusal_that_may_pass_counts_as_a_store_that_is_away(code: str)
             leases.renew(held, ttl=TTL),
             leases.release(held),
         ):
-            with pytest.raises(StoreUnavailableError, match="refuses it now"):
+            with pytest.raises(StoreUnavailableError, match="refuses it temporarily"):
                 await asked
         leases.close()
         await connection.close()

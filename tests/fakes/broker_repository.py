@@ -57,7 +57,7 @@ class InMemoryBrokerRepository(InMemoryCensus):
 
     async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
         if resource_id not in self.store.resources:
-            message = "cannot find provisioned resource: no such id"
+            message = "cannot find provisioned resource: no row has this id"
             raise ProvisionedResourceNotFoundError(message)
         return self.store.resources[resource_id]
 

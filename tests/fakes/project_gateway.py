@@ -44,7 +44,7 @@ class InMemoryProjectGateway:
         name = project["metadata"]["name"]
         live = self.projects.get(name)
         if live is None or _version(live) != _version(project):
-            message = f"cannot write status of projects {name!r}: it is not what was read"
+            message = f"cannot write status of projects {name!r}: it changed since it was read"
             raise StaleAggregateError(message)
         live["status"] = copy.deepcopy(status)
         live["metadata"]["resourceVersion"] = str(int(_version(live)[1]) + 1)

@@ -40,7 +40,7 @@ class InMemoryRetention:
         self.calls.append((remains, after))
         if self.fails:
             self.fails -= 1
-            message = f"cannot remove {remains}: the store cannot be reached"
+            message = f"cannot remove {remains}: the store is unreachable"
             raise StoreUnavailableError(message)
         if self.busy:
             return None

@@ -73,7 +73,7 @@ async def _bounded(request: web.Request) -> bytes:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        message = "a field stands twice"
+        message = "a field is duplicated"
         raise ValueError(message)
     # A lone surrogate is legal JSON, and no text: nothing behind this could store it.
     for key, value in pairs:
@@ -84,14 +84,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(_: str) -> NoReturn:
-    message = "NaN and Infinity are no JSON"
+    message = "NaN and Infinity are not valid JSON"
     raise ValueError(message)
 
 
 def _describe(error: ValidationError, model: type[StrictBody]) -> str:
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         if problem["type"] == "extra_forbidden":
-            return "the body holds a field that this request does not have"
+            return "the body has a field that this request does not define"
         field = str(problem["loc"][0]) if problem["loc"] else ""
         if field in model.model_fields:
             return f"{field} has the wrong type or is missing"

@@ -89,7 +89,9 @@ async def listening(
             unreadable, or the address cannot be bound.
     """
     if tls is None and not address.is_loopback:
-        message = f"cannot listen on {address.host}: TLS is required off loopback"
+        message = (
+            f"cannot listen on {address.host}: TLS files are required for an address off loopback"
+        )
         raise ListenerError(message)
     certificate = None if tls is None else _certificate(tls)
     runner = web.AppRunner(

@@ -26,8 +26,8 @@ _METHODS: Final = frozenset({"GET", "POST", "PUT", "DELETE"})
 
 _log = logging.getLogger(__name__)
 
-FAILED: Final = Denial(status=500, code="", detail="the request failed; its instance is logged")
-SLOW: Final = Denial(status=503, code="", detail="the request took too long", retry_after_s=1)
+FAILED: Final = Denial(status=500, code="", detail="the request failed; the log has its instance")
+SLOW: Final = Denial(status=503, code="", detail="the request timed out", retry_after_s=1)
 
 
 @web.middleware

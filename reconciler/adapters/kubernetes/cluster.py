@@ -167,7 +167,7 @@ async def _load(kubeconfig: Path, configuration: Configuration, context: str | N
     # The official client only logs that a credential program failed, and would go on as nobody.
     program = "exec" in (loader._user or ())
     if program and not configuration.api_key and configuration.cert_file is None:
-        message = "users[].user.exec: must be a program that gives a credential"
+        message = "users[].user.exec: must be a program that returns a credential"
         raise KubeconfigError(message)
     configuration.refresh_api_key_hook = _renewal(loader)  # type: ignore[assignment]  # typed as None upstream
 

@@ -64,7 +64,7 @@ class Liveness:
         """What is missing, in one line; None while the cluster is driven, by whomever."""
         now = self._clock()
         if now - self._led_at > self._unled_s:
-            return "nobody is known to lead: the lease can be neither taken nor renewed"
+            return "no leader is known: the lease can be neither acquired nor renewed"
         late = [
             name
             for name, limit_s in self._limits_s.items()

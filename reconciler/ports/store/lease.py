@@ -32,7 +32,7 @@ class FencedError(Exception):
     """Somebody else took the lease over; nothing was written."""
 
     def __init__(self, lease: Lease) -> None:
-        super().__init__(f"cannot write: term {lease.fence} of {lease.holder} is over")
+        super().__init__(f"cannot write: lease term {lease.fence} of {lease.holder} has ended")
 
 
 class LeaseStore(Protocol):

@@ -110,7 +110,7 @@ async def test_what_does_not_wait_cannot_be_skipped(dsn: str, pool: asyncpg.Pool
 
     status, out, err = await _broker(dsn, "skip", str(events[0]), "--reason", "no")
 
-    assert (status, out, err) == (1, "", "Error: no event of this id waits\n")
+    assert (status, out, err) == (1, "", "Error: no waiting event has this id\n")
     assert not await pool.fetch(AUDIT)
 
 
@@ -144,7 +144,7 @@ async def test_a_replay_says_which(dsn: str, arguments: list[str]) -> None:
     status, _, err = await _broker(dsn, "replay", *arguments, "--reason", "x")
 
     assert status == 2
-    assert "give one of --event, --aggregate and --parked" in err
+    assert "set exactly one of --event, --aggregate and --parked" in err
 
 
 async def test_the_audit_cannot_be_changed(dsn: str, pool: asyncpg.Pool) -> None:

@@ -298,7 +298,7 @@ class TestTLS:
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])  # noqa: S104
     async def test_off_loopback_there_is_none_without(self, host: str) -> None:
-        with pytest.raises(ListenerError, match="TLS is required off loopback"):
+        with pytest.raises(ListenerError, match="TLS files are required"):
             async with _listening(address=Address(host=host, port=0)):
                 pass
 

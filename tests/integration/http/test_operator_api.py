@@ -650,9 +650,9 @@ async def test_the_command_takes_a_node_out_and_refuses_one_that_is_alive(
     unknown = await asyncio.to_thread(_deregister, dsn, ids.NodeID(uuid7()))
 
     assert (said[0], again[0], unknown[0]) == (0, 0, 1)
-    assert "out of the mesh" in said[1]
-    assert "before" in again[1]
-    assert "no node of this id" in unknown[1]
+    assert "is deregistered" in said[1]
+    assert "already" in again[1]
+    assert "no node with this id" in unknown[1]
     (entry,) = await operators.pool.fetch("SELECT * FROM plexsphere.operator_audit")
     assert (entry["node_id"], entry["reason"]) == (node, "OPS-17")
 

@@ -64,7 +64,7 @@ async def test_a_cluster_under_another_name_is_refused_at_the_start(
 
     assert f"ended with status {EXIT_SETTINGS};" in str(refused.value)
     assert (
-        f"broker: {SLUG}: records here live on management cluster 'local'; the name is for life"
+        f"broker: {SLUG}: records here live on management cluster 'local'; the name cannot change"
     ) in str(refused.value)
     assert after == before
     assert await _slugs(dsn) == ["local"]

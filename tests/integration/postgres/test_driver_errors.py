@@ -74,7 +74,7 @@ BROKEN = {
     ),
     "nul": (
         f"{_CLUSTER} ('{_ID}', jsonb '{{\"a\": \"secret-name\\u0000\"}}' ->> 'a', 'x')",
-        "a value must be one that Postgres stores (UntranslatableCharacter)",
+        "a value cannot be stored in Postgres (UntranslatableCharacter)",
     ),
 }
 

@@ -63,7 +63,7 @@ async def test_the_command_prints_what_stands_and_what_can_be_done(
 
     told = await _printed(dsn)
 
-    assert quiet == "nothing is left over\n"
+    assert quiet == "no orphans found\n"
     for orphan in ORPHANS:
         assert f"{orphan.finding.value}  {orphan.subject}\n" in told
         assert orphan.detail in told

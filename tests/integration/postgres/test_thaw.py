@@ -46,7 +46,10 @@ def test_a_word_counts_for_its_cluster_and_ends() -> None:
 
         status, text = _thaw(dsn, "--management-cluster", "eu-1", "--reason", "we moved away")
 
-        assert (status, text) == (0, "management cluster 'eu-1' is as it seems, for ten minutes\n")
+        assert (status, text) == (
+            0,
+            "observed state of management cluster 'eu-1' is accepted for ten minutes\n",
+        )
         assert asyncio.run(_ask(dsn))
         assert not asyncio.run(_ask(dsn, (WAS, ())))
 

@@ -76,15 +76,21 @@ class Operation:
 
 def not_served(code: str) -> Denial:
     """Return the refusal of an operation that is not served."""
-    return Denial(status=501, code=code, detail="this control plane does not serve it")
+    return Denial(status=501, code=code, detail="this control plane does not serve this operation")
 
 
 def _body(code: str = "") -> tuple[Denial, ...]:
     size = f"the body must hold at most {BODY_MAX_BYTES} bytes"
     return (
-        Denial(status=415, code=code, detail="the body must be application/json, not encoded"),
+        Denial(
+            status=415,
+            code=code,
+            detail="the body must be application/json without content encoding",
+        ),
         Denial(status=413, code="", detail=size),
-        Denial(status=400, code=code, detail="the body must be one JSON object of this shape"),
+        Denial(
+            status=400, code=code, detail="the body must be one JSON object that fits the schema"
+        ),
     )
 
 
@@ -98,7 +104,7 @@ REGISTER: Final = Operation(
     reply=node_wire.RegisterReply,
     refusals=(
         *_body(),
-        invariant("a field is missing, empty, too long, or no UUID"),
+        invariant("a field is missing, empty, too long, or not a UUID"),
         *map(
             denial,
             (
@@ -115,7 +121,7 @@ HEARTBEAT: Final = Operation(
     id="heartbeat",
     method="POST",
     path=f"{_NODE}/heartbeat",
-    summary="Say that the node is alive.",
+    summary="Report that the node is alive.",
     status=HTTPStatus.OK,
     request=node_wire.HeartbeatRequest,
     reply=node_wire.HeartbeatReply,
@@ -128,7 +134,7 @@ STATE: Final = Operation(
     id="state",
     method="GET",
     path=f"{_NODE}/state",
-    summary="Return what the node should converge on.",
+    summary="Return the desired state of the node.",
     status=HTTPStatus.OK,
     reply=node_wire.StateReply,
 )

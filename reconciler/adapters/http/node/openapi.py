@@ -60,12 +60,12 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Node enrolment",
             "version": CONTRACT_VERSION,
-            "summary": "What a node asks of its control plane.",
+            "summary": "The API of the control plane for nodes.",
             "description": (
                 "Bodies hold at most 16 KiB of JSON, without content encoding, unknown or "
-                "duplicate fields. Operations that answer nothing but 501 are part of the "
-                "contract and not served. An address that asks too often is told 429 before all "
-                "else; a Project that does, in place of a 201."
+                "duplicate fields. Operations that only answer 501 are part of the contract and "
+                "not served. An address above its rate limit gets 429 before any other answer, a "
+                "Project above its rate limit gets 429 instead of a 201."
             ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -111,7 +111,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "security": [{_BEARER: []}] if operation.authenticated else [],
     }
     if operation.served:
-        described["description"] = f"The first that applies answers: {_order(operation)}."
+        described["description"] = f"Checked in this order: {_order(operation)}."
     parameters = [_parameter(name) for name in _PARAMETER.findall(operation.path)]
     if parameters:
         described["parameters"] = parameters
@@ -136,10 +136,13 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 def _refusal(status: int, refusals: tuple[Denial, ...]) -> dict[str, Any]:
     headers: dict[str, Any] = {
-        problem.CORRELATION: {"description": "Names this one request.", "schema": _REQUEST_ID}
+        problem.CORRELATION: {"description": "Identifies this request.", "schema": _REQUEST_ID}
     }
     if any(refusal.retry_after_s is not None for refusal in refusals):
-        headers["Retry-After"] = {"description": "Whole seconds.", "schema": _SECONDS}
+        headers["Retry-After"] = {
+            "description": "Seconds to wait before the next attempt.",
+            "schema": _SECONDS,
+        }
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = {"schema": {"type": "string", "const": "Bearer"}}
     return {

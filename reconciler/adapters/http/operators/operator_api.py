@@ -41,7 +41,10 @@ _PROJECT: Final = f"/v1/projects/{{project_id:{_ID}}}"
 _TOKENS: Final = f"{_PROJECT}/bootstrap-tokens"
 
 _UNAVAILABLE: Final = Denial(
-    status=503, code="store_unavailable", detail="the store cannot be reached", retry_after_s=1
+    status=503,
+    code="store_unavailable",
+    detail="the store is unavailable; retry later",
+    retry_after_s=1,
 )
 _log = logging.getLogger(__name__)
 
@@ -79,9 +82,7 @@ class OperatorAPI:
         except StoreUnavailableError:
             raise ProblemError(_UNAVAILABLE) from None
         if found is None:
-            raise refuse(
-                404, "the Project has no placement", code="management_assignment_not_found"
-            )
+            raise refuse(404, "the Project is not placed", code="management_assignment_not_found")
         return _json(_members(found))
 
     async def tokens(self, request: web.Request) -> web.Response:
@@ -103,7 +104,7 @@ class OperatorAPI:
         except StoreUnavailableError:
             raise ProblemError(_UNAVAILABLE) from None
         if found is None:
-            raise refuse(404, "the Project has no such token")
+            raise refuse(404, "the Project has no token with this id")
         return _json(_members(found))
 
     async def revoke(self, request: web.Request) -> web.Response:
@@ -115,14 +116,14 @@ class OperatorAPI:
         except (StoreUnavailableError, AllocationLostError):
             raise ProblemError(_UNAVAILABLE) from None
         except InvalidInputError:
-            raise refuse(400, "the user's name cannot be audited") from None
+            raise refuse(400, "the user's name cannot be stored in the audit") from None
         _log.info(
             "operator_revokes user=%r project=%s token=%s outcome=%s", user, project, token, outcome
         )
         if outcome is TokenRevocation.ABSENT:
-            raise refuse(404, "the Project has no such token")
+            raise refuse(404, "the Project has no token with this id")
         if outcome is TokenRevocation.SPENT:
-            raise refuse(409, "the token was consumed or revoked before")
+            raise refuse(409, "the token is already consumed or revoked")
         return web.Response(status=204, headers={"Cache-Control": "no-store"})
 
     async def deregister(self, request: web.Request) -> web.Response:
@@ -137,15 +138,15 @@ class OperatorAPI:
         except (StoreUnavailableError, AllocationLostError):
             raise ProblemError(_UNAVAILABLE) from None
         except InvalidInputError:
-            raise refuse(400, "the user's name cannot be audited") from None
+            raise refuse(400, "the user's name cannot be stored in the audit") from None
         _log.info(
             "operator_deregisters user=%r project=%s node=%s outcome=%s",
             user, project, node, outcome,
         )  # fmt: skip
         if outcome is NodeDeregistration.ABSENT:
-            raise refuse(404, "the Project has no such node")
+            raise refuse(404, "the Project has no node with this id")
         if outcome is NodeDeregistration.ALIVE:
-            raise refuse(409, "its resource is alive: delete it, and the node leaves in order")
+            raise refuse(409, "its resource exists: delete the resource to deregister the node")
         return web.Response(status=204, headers={"Cache-Control": "no-store"})
 
     async def named(self, request: web.Request) -> web.Response:
@@ -156,13 +157,13 @@ class OperatorAPI:
         except StoreUnavailableError:
             raise ProblemError(_UNAVAILABLE) from None
         if found is None:
-            raise refuse(404, "the Project has nothing of this id")
+            raise refuse(404, "the Project has no object with this id")
         return _json(_members(found))
 
     async def issue(self, request: web.Request) -> NoReturn:
         """Refuse to mint: a token that is bound to no resource could enrol any."""
         await self._gate.admit(request)
-        raise refuse(501, "the broker issues tokens, one per resource")
+        raise refuse(501, "tokens cannot be created here; the broker issues one per resource")
 
 
 def _project(request: web.Request) -> ids.ProjectID:
@@ -187,7 +188,7 @@ def _cursor(request: web.Request) -> ids.BootstrapTokenID | None:
     try:
         return ids.BootstrapTokenID(UUID(text))
     except ValueError:
-        raise refuse(400, "cursor must be the next_cursor of a page") from None
+        raise refuse(400, "cursor must be the next_cursor of an earlier page") from None
 
 
 def _members(row: Assignment | NamedID | TokenMetadata) -> dict[str, Any]:

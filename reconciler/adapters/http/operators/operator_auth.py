@@ -23,7 +23,7 @@ _BEARER: Final = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 """RFC 6750's b64token; the header's length is limited by the listener."""
 
 _UNAVAILABLE: Final = Denial(
-    status=503, code="", detail="the API server cannot be asked now", retry_after_s=5
+    status=503, code="", detail="the API server is unavailable; retry later", retry_after_s=5
 )
 
 REQUESTS_PER_S: Final = 20.0
@@ -61,7 +61,7 @@ class Gate:
             raise ProblemError(rate_limited(wait_s))
         match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
         if match is None:
-            raise refuse(401, "a Kubernetes bearer token is needed")
+            raise refuse(401, "a Kubernetes bearer token is required")
         try:
             judgement = await self._reviewer.review(
                 SecretStr(match[1]), verb=request.method.lower(), path=_path(request)
@@ -69,9 +69,9 @@ class Gate:
         except ReviewUnavailableError:
             raise ProblemError(_UNAVAILABLE) from None
         if judgement.verdict is ReviewVerdict.UNAUTHENTICATED:
-            raise refuse(401, "the API server does not know this credential")
+            raise refuse(401, "the API server rejected the bearer token")
         if judgement.verdict is not ReviewVerdict.ALLOWED:
-            raise refuse(403, "the user may not do this")
+            raise refuse(403, "the user is not allowed to do this")
         return judgement.user
 
 

@@ -52,12 +52,12 @@ async def problem(client: KubernetesClient) -> str | None:
         if found is None:
             return f"{name} is missing"
         if digest(found["spec"]) != wanted:
-            return f"{name} has other rules than deploy/policies of this version"
+            return f"{name} has different rules than deploy/policies of this version"
     listed = await client.request("GET", f"{_ROOT}/validatingadmissionpolicybindings")
     specs = [item["spec"] for item in listed.get("items") or []]
     return next(
         (
-            f"{name} has no binding that denies, for every object and without parameters"
+            f"{name} has no binding that denies for every object without parameters"
             for name in DIGESTS
             if not _denies(spec for spec in specs if spec["policyName"] == name)
         ),

@@ -81,7 +81,7 @@ class KubernetesReviewer:
             # Neither the text nor the cause: both may quote what was sent.
             status = getattr(error, "status", "-")
             _log.warning("review_failed error=%s status=%s", type(error).__name__, status)
-            message = "cannot review the credential: the API server gives no verdict"
+            message = "cannot review the credential: the API server did not answer the review"
             raise ReviewUnavailableError(message) from None
         self._remember(key, judgement)
         return judgement

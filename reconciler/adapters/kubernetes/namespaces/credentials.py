@@ -138,7 +138,7 @@ class CredentialObjects:
             return True
         if await self._metadata(path) is None:
             return False
-        message = f"cannot hold {path.rpartition('/')[2]!r}: it was written meanwhile"
+        message = f"cannot hold {path.rpartition('/')[2]!r}: it changed since it was read"
         raise StaleAggregateError(message)
 
     async def _unhold(self, path: str, needed: Needed | None) -> bool:

@@ -49,8 +49,8 @@ class ProjectNamespaces:
             manifests.refuse_going(found, "Namespace")
         if not await self._rights.hold(namespace) and _says(found)[0] is None:
             message = (
-                f"metadata.namespace: RoleBinding {BINDING!r} in it cannot be kept; is it, or the "
-                "namespace, in deletion?"
+                f"metadata.namespace: RoleBinding {BINDING!r} in it cannot be kept; check whether "
+                "it or the namespace is being deleted"
             )
             raise NamespaceNotReadyError(message)
         wanted = ("true", str(records))
@@ -58,7 +58,7 @@ class ProjectNamespaces:
         if _says(found) == wanted and not is_marked(found) and not released:
             return
         if not await self._write(path, found, wanted):
-            message = f"cannot hold namespace {namespace!r}: it was written since it was read"
+            message = f"cannot hold namespace {namespace!r}: it changed since it was read"
             raise StaleAggregateError(message)
 
     async def _let_go(self, path: str, found: Object, needed: Needed | None) -> None:

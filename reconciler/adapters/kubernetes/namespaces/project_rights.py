@@ -59,7 +59,7 @@ class ProjectRights:
                 raise
             message = (
                 f"cannot use the reconciler's rights in namespace {namespace!r}: RoleBinding "
-                f"{BINDING!r} is not there, and cannot be made while the namespace is in deletion; "
+                f"{BINDING!r} is missing and cannot be created while the namespace is terminating; "
                 f"bind ClusterRole {ROLE!r} to its ServiceAccount with a ClusterRoleBinding until "
                 "the namespace is gone"
             )
@@ -183,7 +183,7 @@ def _is_clean(found: Object) -> bool:
 
 
 def _lost(namespace: str) -> StaleAggregateError:
-    message = f"cannot hold RoleBinding {BINDING!r} in {namespace!r}: it was written meanwhile"
+    message = f"cannot hold RoleBinding {BINDING!r} in {namespace!r}: it changed since it was read"
     return StaleAggregateError(message)
 
 

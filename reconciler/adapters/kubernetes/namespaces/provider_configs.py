@@ -99,7 +99,7 @@ class ProviderConfigs:
             uid, version = metadata["uid"], metadata["resourceVersion"]
             if not await self._effects.is_stale(error, path, uid, version=version):
                 raise
-            message = f"cannot change {KIND} {name!r}: it is not what was read"
+            message = f"cannot change {KIND} {name!r}: it changed since it was read"
             raise StaleAggregateError(message) from error
 
     async def _take_over(self, path: str, found: Object) -> None:

@@ -71,7 +71,7 @@ class TokenSecrets:
         # Looked up after the Secret: while the record is there, what was found is older than it.
         live = await self._client.get(records.path(record))
         if live is None or live["metadata"]["uid"] != uid:
-            message = f"cannot deliver token as {name!r}: its record is gone"
+            message = f"cannot deliver token in Secret {name!r}: its record is gone"
             raise StaleAggregateError(message)
         if found is not None:
             await self._effects.delete(f"{collection}/{name}", uid=found["metadata"]["uid"])
@@ -87,7 +87,7 @@ class TokenSecrets:
                 attempted="create token secret",
                 status=error.status,
                 reason=error.reason,
-                detail="its words are left out, they repeat what was sent",
+                detail="the response is omitted, because it repeats the request",
                 causes=error.causes,
             ) from None
 

@@ -30,7 +30,9 @@ async def read(effects: Effects, reference: SubstrateReference, namespace: str) 
     except KubernetesError as error:
         if error.status != 403:
             raise
-        message = f"cannot get {reference.kind} {reference.name!r}: it is forbidden"
+        message = (
+            f"cannot get {reference.kind} {reference.name!r}: it is forbidden to the reconciler"
+        )
         raise NotAllowedError(message) from error
     if found is None:
         return None

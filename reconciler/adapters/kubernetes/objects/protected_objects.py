@@ -135,7 +135,7 @@ class ProtectedObjects:
 
 
 def _not_as_read(reference: SubstrateReference) -> StaleAggregateError:
-    message = f"cannot write {reference.kind} {reference.name!r}: it is not what was read"
+    message = f"cannot write {reference.kind} {reference.name!r}: it changed since it was read"
     return StaleAggregateError(message)
 
 

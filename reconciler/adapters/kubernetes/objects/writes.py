@@ -255,7 +255,7 @@ class Effects:
         except KubernetesError as error:
             if await self.is_stale(error, path, uid, version=version):
                 kind, name = path.split("/")[-2:]
-                message = f"cannot write status of {kind} {name!r}: it is not what was read"
+                message = f"cannot write status of {kind} {name!r}: it changed since it was read"
                 raise StaleAggregateError(message) from error
             raise
 
@@ -288,6 +288,6 @@ class Effects:
                 raise
 
 
-def _lost(path: str, verb: str = "let go of") -> StaleAggregateError:
+def _lost(path: str, verb: str = "release") -> StaleAggregateError:
     kind, name = path.split("/")[-2:]
-    return StaleAggregateError(f"cannot {verb} {kind} {name!r}: it is not what was read")
+    return StaleAggregateError(f"cannot {verb} {kind} {name!r}: it changed since it was read")

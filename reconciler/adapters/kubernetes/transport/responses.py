@@ -82,7 +82,7 @@ def decoded(payload: bytes, *, status: int, attempted: str) -> Object:
         found = json.loads(payload) if payload else {}
         if isinstance(found, dict):
             return found
-        message = f"cannot {attempted}: the answer is no object"
+        message = f"cannot {attempted}: the response is not a JSON object"
         raise UnreadableError(message)
     # What is between us and the API server, and its own mux, answer in plain text.
     try:
@@ -114,7 +114,7 @@ def watch_event(line: bytes, attempted: str) -> Object:
     """
     event: Object = json.loads(line)
     if not (isinstance(event, dict) and isinstance(event.get("object"), dict)):
-        message = f"cannot {attempted}: a line is no watch event"
+        message = f"cannot {attempted}: a line is not a watch event"
         raise UnreadableError(message)
     if event.get("type") == "ERROR":
         status = event["object"]

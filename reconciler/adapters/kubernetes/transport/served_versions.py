@@ -19,8 +19,8 @@ async def definition_problem(client: KubernetesClient, reference: SubstrateRefer
         if item["kind"] == reference.kind and "/" not in item["name"]:
             if item["namespaced"]:
                 return None
-            return f"its kind {kind} is cluster-scoped; a namespaced XR can't compose it"
-    return f"its kind {kind} is not served here; is its definition established?"
+            return f"its kind {kind} is cluster-scoped; a namespaced XR cannot compose it"
+    return f"its kind {kind} is not served; check that its CRD or XRD is established"
 
 
 async def serves(client: KubernetesClient, manifest: Object) -> bool:

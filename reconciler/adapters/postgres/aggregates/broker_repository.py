@@ -127,7 +127,7 @@ class PostgresBrokerRepository(PostgresCensus):
                 slug = await self.elsewhere_by_key(resource.key)
                 if slug is not None:
                     raise LivesElsewhereError(slug)
-        message = "cannot create provisioned resource: its key is taken and released at once"
+        message = "cannot create provisioned resource: its key keeps changing hands"
         raise StaleAggregateError(message)
 
     async def get(self, resource_id: ids.ProvisionedResourceID) -> ProvisionedResource:
@@ -271,4 +271,4 @@ def _hydrated(rows: Sequence[asyncpg.Record]) -> tuple[ProvisionedResource, ...]
 
 
 def _not_found() -> ProvisionedResourceNotFoundError:
-    return ProvisionedResourceNotFoundError("cannot find provisioned resource: no such id")
+    return ProvisionedResourceNotFoundError("cannot find provisioned resource: no row has this id")

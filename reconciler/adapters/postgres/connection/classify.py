@@ -101,12 +101,12 @@ def translated(attempt: str) -> Iterator[None]:
         raise BrokenRuleError(attempt, _rule(error)) from error
     except asyncpg.DataError as error:
         kind = type(error).__name__.removesuffix("Error")
-        rule = f"a value must be one that Postgres stores ({kind})"
+        rule = f"a value cannot be stored in Postgres ({kind})"
         # Not the cause: it quotes the value.
         raise BrokenRuleError(attempt, rule) from None
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name in _TAKEN:
-            message = f"cannot {attempt}: {error.constraint_name} was taken meanwhile"
+            message = f"cannot {attempt}: {error.constraint_name} is already taken"
             raise AllocationLostError(message) from error
         error.add_note(f"attempted: {attempt}")
         raise
@@ -114,7 +114,7 @@ def translated(attempt: str) -> Iterator[None]:
         message = f"cannot {attempt}: another transaction held its rows"
         raise AllocationLostError(message) from error
     except _UNAVAILABLE as error:
-        message = f"cannot {attempt}: the store cannot be reached"
+        message = f"cannot {attempt}: the store is unreachable"
         raise StoreUnavailableError(message) from error
     except asyncpg.PostgresError as error:
         error.add_note(f"attempted: {attempt}")
@@ -150,7 +150,7 @@ def untranslated(attempt: str) -> Iterator[None]:
     except _FOR_GOOD:
         raise
     except asyncpg.PostgresError as error:
-        message = f"cannot {attempt}: the store refuses it now ({type(error).__name__})"
+        message = f"cannot {attempt}: the store refuses it temporarily ({type(error).__name__})"
         raise StoreUnavailableError(message) from error
 
 

@@ -207,7 +207,7 @@ async def _refuse_too_new(connection: asyncpg.Connection, found: str | None) -> 
         oldest = await connection.fetchval(_OLDEST)
     # Revisions are numbers of four digits, which sort as text.
     if oldest is None or str(head()) < oldest:
-        wanted = "a later program" if oldest is None else f"a program of revision {oldest} or later"
+        wanted = "a later version" if oldest is None else f"revision {oldest} or later"
         message = f"cannot use schema: it is at {found}, which takes {wanted}; this one is {head()}"
         raise MigrationError(message)
 

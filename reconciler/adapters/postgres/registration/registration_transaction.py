@@ -165,7 +165,7 @@ class PostgresRegistration:
             uuid7(), uuid7(), self._lock_wait_ms,
         )  # fmt: skip
         if row is None:
-            message = "cannot register node: what was judged no longer holds"
+            message = "cannot register node: its token or resource changed since it was read"
             raise AllocationLostError(message)
         return _mesh(row)
 
@@ -178,7 +178,9 @@ class PostgresRegistration:
             nsk_digest, READMISSIONS_MAX, token.id, remote_address,
         )  # fmt: skip
         if row is None:
-            message = "cannot readmit node: it reported, left, came too often or is going"
+            message = (
+                "cannot readmit node: it has reported, left, retried too often or is being deleted"
+            )
             raise AllocationLostError(message)
         return _mesh(row)
 

@@ -83,7 +83,7 @@ def test_nobody_who_leads_is_told_by_whoever_stands() -> None:
     heard.passes(timedelta(seconds=1), by_us=None)
 
     assert heard.pulse.fault == (
-        "nobody is known to lead: the lease can be neither taken nor renewed"
+        "no leader is known: the lease can be neither acquired nor renewed"
     )
 
 

@@ -57,7 +57,7 @@ def test_one_wrong_blueprint_leaves_all_unwritten_and_says_why(folder: Path) -> 
 
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
-        "catalog/bad/metadata.json: is no JSON in line 1",
+        "catalog/bad/metadata.json: is not valid JSON in line 1",
         "catalog/bad/xrd.yaml: is missing",
         "catalog/bad/composition.yaml: is missing",
         f"broker: cannot import {folder}: 3 findings",

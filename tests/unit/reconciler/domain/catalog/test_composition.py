@@ -22,25 +22,25 @@ def base(api_version: str, kind: str = "Machine", **spec: Any) -> given.Object:
     ("composed", "finding"),
     [
         (given.composition(mode="Resources"), "spec.mode: is not Pipeline"),
-        (given.composition(pipeline=[]), "spec.pipeline: does not hold one to 99 steps"),
+        (given.composition(pipeline=[]), "spec.pipeline: must hold 1 to 99 steps"),
         (given.composition(compositeTypeRef={}), "spec.compositeTypeRef.apiVersion: is not"),
         (given.composition(compositeTypeRef={}), "spec.compositeTypeRef.kind: is not XSmallVM"),
-        (given.composition(steps=[STEP]), "spec.pipeline[1].step: stands twice"),
+        (given.composition(steps=[STEP]), "spec.pipeline[1].step: is duplicated"),
         (given.composition(steps=[{"step": "b"}]), "spec.pipeline[1].functionRef.name: is missing"),
-        (given.composition(MACHINE[1:]), "spec.pipeline: reads spec.userData nowhere"),
+        (given.composition(MACHINE[1:]), "spec.pipeline: does not read spec.userData"),
         (
             given.composition([*MACHINE, given.patch("spec.zone", "spec.x")]),
             f"{PATCHES}[5].fromFieldPath: names spec.zone, which the XRD does not declare",
         ),
         (
             given.composition([*MACHINE, given.patch("spec..zone", "spec.x")]),
-            f"{PATCHES}[5].fromFieldPath: is no field path",
+            f"{PATCHES}[5].fromFieldPath: is not a field path",
         ),
         (
             given.composition(
                 [*MACHINE, given.patch("status.x", "spec.userData", type="ToCompositeFieldPath")]
             ),
-            f"{PATCHES}[5].toFieldPath: lies outside status",
+            f"{PATCHES}[5].toFieldPath: is outside status",
         ),
         (
             given.composition(
@@ -50,7 +50,7 @@ def base(api_version: str, kind: str = "Machine", **spec: Any) -> given.Object:
         ),
         (
             given.composition([*MACHINE, {"type": "PatchSet", "patchSetName": "tags"}]),
-            f"{PATCHES}[5].patchSetName: names a patch set that is not there",
+            f"{PATCHES}[5].patchSetName: names a patch set that does not exist",
         ),
         (
             given.composition(
@@ -75,7 +75,7 @@ def base(api_version: str, kind: str = "Machine", **spec: Any) -> given.Object:
         ),
         (
             given.composition(base=base("ec2.aws.upbound.io/v1beta1", "Instance")),
-            f"{BASE}.apiVersion: is cluster-scoped, and a namespaced XR cannot compose it; take",
+            f"{BASE}.apiVersion: is cluster-scoped, and a namespaced XR cannot compose it; use",
         ),
         (given.composition(base=base("v1", "Namespace")), f"{BASE}.apiVersion: is cluster-scoped"),
         (given.composition(base={"kind": "Machine"}), f"{BASE}: lacks apiVersion or kind"),
@@ -83,21 +83,21 @@ def base(api_version: str, kind: str = "Machine", **spec: Any) -> given.Object:
             given.composition(
                 base=base(given.NAMESPACED, providerConfigRef={"kind": "Other", "name": "a"})
             ),
-            f"{BASE}.spec.providerConfigRef.kind: is not one of",
+            f"{BASE}.spec.providerConfigRef.kind: must be one of",
         ),
         (
             given.composition(
                 base=base(given.NAMESPACED, providerConfigRef={"kind": "ProviderConfig"})
             ),
-            f"{BASE}.spec.providerConfigRef.name: is not one name",
+            f"{BASE}.spec.providerConfigRef.name: must be one name",
         ),
         (
             given.composition(
                 [*MACHINE, given.patch("spec.parameters.size", "spec.providerConfigRef.name")]
             ),
-            f"{PATCHES}[5].fromFieldPath: is no field below spec of its own",
+            f"{PATCHES}[5].fromFieldPath: must be a field below spec",
         ),
-        ({**given.composition(), "metadata": {"name": "other"}}, "metadata.name: is not the"),
+        ({**given.composition(), "metadata": {"name": "other"}}, "metadata.name: must be the name"),
         ({**given.composition(), "kind": "Other"}, "kind: is not Composition"),
     ],
 )

@@ -34,10 +34,10 @@ def requiring(*path: str, names: list[str]) -> given.Object:
     ("spec", "finding"),
     [
         ({"group": "example.org"}, "spec.group: is not blueprints.plexsphere.com"),
-        ({"scope": "Cluster"}, "spec.scope: is not Namespaced: a namespaced XR"),
-        ({"scope": "LegacyCluster"}, "spec.scope: is not Namespaced: a namespaced XR"),
-        ({"versions": []}, "spec.versions: holds no served version"),
-        ({"versions": "none"}, "spec.versions: holds no served version"),
+        ({"scope": "Cluster"}, "spec.scope: must be Namespaced: a namespaced XR"),
+        ({"scope": "LegacyCluster"}, "spec.scope: must be Namespaced: a namespaced XR"),
+        ({"versions": []}, "spec.versions: has no served version"),
+        ({"versions": "none"}, "spec.versions: has no served version"),
         ({"names": {"kind": "XSmallVM", "plural": "other"}}, "metadata.name: is not spec.names"),
         ({"names": {"plural": "xsmallvms"}}, "spec.names.kind: is missing"),
         (
@@ -59,9 +59,9 @@ def test_a_broken_field_is_named(spec: Any, finding: str) -> None:
         (
             {**given.definition(), "apiVersion": "apiextensions.crossplane.io/v1"}
             | {"spec": {k: v for k, v in given.definition()["spec"].items() if k != "scope"}},
-            "spec.scope: is not Namespaced: a namespaced XR",
+            "spec.scope: must be Namespaced: a namespaced XR",
         ),
-        (without("properties", "cloudTags"), f"{SCHEMA}.properties.spec: lacks cloudTags"),
+        (without("properties", "cloudTags"), f"{SCHEMA}.properties.spec: must declare cloudTags"),
         (without("properties", "userData"), f"{SCHEMA}: does not declare spec.userData"),
         (
             requiring(names=["parameters", "zone"]),

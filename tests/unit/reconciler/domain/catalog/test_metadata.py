@@ -19,7 +19,7 @@ SIZE = {"name": "size", "type": "string"}
 @pytest.mark.parametrize(
     ("fields", "finding"),
     [
-        ({"slug": "other"}, "slug: is not the folder's name"),
+        ({"slug": "other"}, "slug: must be the name of the folder"),
         ({"slug": "Small"}, "slug: is invalid: string should match pattern"),
         ({"version": "v2"}, "version: is not the XRD's first served version"),
         ({"providerKinds": []}, "providerKinds: is invalid: tuple should have at least 1 item"),
@@ -29,14 +29,14 @@ SIZE = {"name": "size", "type": "string"}
         ({"meshRole": "hub"}, "meshRole: is invalid: input should be"),
         ({"surprise": 1}, "surprise: is not a field of this file"),
         ({"displayName": 1}, "displayName: is invalid: input should be a valid string"),
-        (parameters(SIZE, SIZE), "parameterSchema.parameters[1].name: stands twice"),
+        (parameters(SIZE, SIZE), "parameterSchema.parameters[1].name: is duplicated"),
         (
             parameters({"name": "helmValues", "type": "string"}),
             "parameterSchema.parameters[0].name: is reserved for the bootstrap material",
         ),
         (
             parameters({**SIZE, "required": True, "default": "s"}),
-            "parameterSchema.parameters[0].default: stands on a required parameter",
+            "parameterSchema.parameters[0].default: must not be set on a required parameter",
         ),
         (
             parameters({**SIZE, "default": 1}),
