@@ -114,7 +114,7 @@ class LRUNodeCache:
     def composed(
         self, part: NodeSlice, compose: Callable[[], ComposedNode | None]
     ) -> ComposedNode | None:
-        """Return what becomes of a node: what is kept for its slice, else what is composed now."""
+        """Return what happens to a node: what is kept for its slice, else what is composed now."""
         parts = [*part.said]
         for name in part.given:
             parts += (name.encode(), self._desired.resource(name))
@@ -137,7 +137,7 @@ class LRUNodeCache:
             desired.MergeFromString(b"".join(self._found))
 
     def keep(self, desired: fnv1.State) -> None:
-        """Keep the settled nodes that were composed anew, as they stand in the response."""
+        """Keep the settled nodes that were composed again, as they stand in the response."""
         for digest, node in self._fresh:
             made = fnv1.State()
             for name in node.resources:

@@ -1,4 +1,4 @@
-"""What each kind needs beyond its model: names, columns, list semantics, CEL rules.
+"""The parts of each kind beyond its model: names, columns, list semantics, CEL rules.
 
 One value per kind. A path that a model does not have is an error when the manifests are
 made. Source: kinds.md; design §4.

@@ -1,4 +1,4 @@
-"""What a BlueprintVersion's parameters and constants need beyond their models.
+"""The rules of a BlueprintVersion's parameters and constants beyond their models.
 
 The rules that the API server can say. Source: docs/decisions/0020.
 """

@@ -33,7 +33,7 @@ _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,254}[A-Za-z0-9_])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """What was decided, for the conditions to tell.
+    """The decision that the conditions report.
 
     Attributes:
         composed: The substrate that is composed, or None.

@@ -42,7 +42,7 @@ def keep(facts: Facts, live: Raw) -> dict[str, Any]:
 
 
 def update(facts: Facts, live: Raw) -> dict[str, Any]:
-    """Return the resource in sight as its step gives it, bootstrap kept, tags rendered anew.
+    """Return the resource in sight as its step gives it, bootstrap kept, tags rendered again.
 
     Raises:
         ContractError: As `kept`, or what its step gave has no room for the tags.

@@ -126,7 +126,7 @@ def single(told: Raw, node: ComposedNode) -> Answer:
 
     Args:
         told: The observed composite's status.
-        node: What became of it.
+        node: Its composed objects and its outcome.
     """
     outcome = node.outcome
     return Answer(

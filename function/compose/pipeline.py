@@ -198,7 +198,7 @@ def _first(strong: Enrolment, weak: Enrolment) -> Enrolment:
 
 
 def _held(facts: Facts) -> bool:
-    """Whether the reconciler refused the declaration or fears a substrate was lost.
+    """Tell whether the reconciler refused the declaration or reports a lost substrate.
 
     Also while an edit of parameters is not accepted: a machine made of the earlier ones would
     be there when it is.

@@ -93,7 +93,7 @@ def _terminal(facts: Facts) -> Sequence[tuple[str, str]]:
 def _siblings(facts: Facts) -> list[dict[str, Any]]:
     if facts.target is None:
         return []
-    # What is refused changes nothing, so the record lets go of none.
+    # What is refused changes nothing, so the record releases none.
     found = _listed(facts) if isinstance(facts.declared, Refusal) else []
     found += [one for one in facts.target.siblings if one not in found]
     return [wire(sibling) for sibling in found[: PROTECTED_MAX - 1]]

@@ -30,7 +30,7 @@ class RecordState(StrEnum):
 
 @unique
 class SubstrateLookup(StrEnum):
-    """How the substrate is seen: composed by this XR, or looked up by its name."""
+    """The way in which the substrate was found: composed by this XR, or looked up by name."""
 
     OBSERVED = "observed"
     FOUND = "found"
@@ -41,7 +41,7 @@ class SubstrateLookup(StrEnum):
 
 @unique
 class TokenState(StrEnum):
-    """Whether a bootstrap token of the current generation is at hand."""
+    """The state of the bootstrap token of the current generation."""
 
     NOT_NEEDED = "not-needed"
     AT_HAND = "at-hand"
@@ -50,7 +50,7 @@ class TokenState(StrEnum):
 
 @unique
 class Stage(StrEnum):
-    """What is going on; the value names it in tests and messages."""
+    """The stage of one node; tests and messages use the value."""
 
     PREVIEW = "preview"
     REFUSED = "refused"
@@ -71,7 +71,7 @@ class Stage(StrEnum):
 
 @unique
 class SubstratePlan(StrEnum):
-    """What happens to the substrate."""
+    """The way in which the substrate is composed."""
 
     NONE = "none"
     """Compose none: there is none, or it must go."""
@@ -80,7 +80,7 @@ class SubstratePlan(StrEnum):
     """Compose the one in sight as it is; none in sight: none."""
 
     RENDER = "render"
-    """Compose the one in sight, rendered anew but for its bootstrap."""
+    """Compose the one in sight, rendered again but for its bootstrap."""
 
     BIRTH = "birth"
     """Compose a new one with its bootstrap."""

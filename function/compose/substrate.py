@@ -1,4 +1,4 @@
-"""The substrate object of `Declare`: born, rendered anew, or kept as it is.
+"""The substrate object of `Declare`: born, rendered again, or kept as it is.
 
 What its manifest says. Only paths that this function owns are ever returned: a name, our
 labels and annotations, parameters, bootstrap fields, tags, and where the blueprint takes it
@@ -54,7 +54,7 @@ def keep(facts: Facts, live: Raw) -> dict[str, Any]:
 
 
 def update(facts: Facts, live: Raw) -> dict[str, Any]:
-    """Return the substrate in sight with its declared half rendered anew.
+    """Return the substrate in sight with its declared half rendered again.
 
     Without the blueprint or the accepted declaration it stays as it is.
     """

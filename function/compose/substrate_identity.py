@@ -41,7 +41,7 @@ What = tuple[str, object]
 
 
 class StrangerError(ContractError):
-    """What is observed under a name of ours is another object.
+    """The object that is observed under a composed resource's name is another one.
 
     Its message quotes names of objects, cut to length.
     """

@@ -123,7 +123,7 @@ class Condition(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredCondition:
-    """What a writer wants a condition to say: status, reason and message, never a time.
+    """A condition to write: status, reason and message, without a time.
 
     Attributes:
         type: The condition's type.
@@ -145,7 +145,7 @@ class DesiredCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCondition:
-    """What a condition of a raw status says; what is absent is empty."""
+    """A condition of a raw status; absent fields are empty."""
 
     status: str
     reason: str

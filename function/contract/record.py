@@ -47,7 +47,7 @@ class BlueprintReference(Shape):
 
 
 class Declaration(Shape):
-    """What the user declared, resolved: defaults applied, provider looked up."""
+    """The user's declaration, resolved: defaults applied, provider looked up."""
 
     xr: XRReference = Field(description="The XR that declared it.")
     resource: WireText = Field(description="Which composed resource of that XR.")
@@ -134,7 +134,7 @@ class SecretRef(Shape):
 
 
 class Bootstrap(Shape):
-    """Where the token of the current generation is, never the token."""
+    """The reference to the token of the current generation, never the token itself."""
 
     secret_ref: SecretRef | None = None
     generation: Annotated[int, Field(ge=0)] = Field(

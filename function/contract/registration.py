@@ -65,7 +65,7 @@ Timeout = Annotated[
 
 
 class Registration(Shape):
-    """How long a node may take, and what follows when it took longer."""
+    """The deadline of a node's registration and the policy when it passes."""
 
     policy: RegistrationPolicy = Field(
         default=RegistrationPolicy.KEEP,

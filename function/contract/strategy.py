@@ -10,7 +10,7 @@ from enum import StrEnum, unique
 
 @unique
 class InjectionStrategy(StrEnum):
-    """Where a blueprint expects the enrolment material.
+    """The place where a blueprint expects the enrolment material.
 
     Source: seed 003, "field map".
     """
@@ -22,7 +22,7 @@ class InjectionStrategy(StrEnum):
 
 @unique
 class MeshRole(StrEnum):
-    """Whether the substrate becomes a node; `standalone` mints and injects nothing."""
+    """Whether the substrate becomes a node; `standalone`: no token, no bootstrap."""
 
     NODE = "node"
     STANDALONE = "standalone"
@@ -51,7 +51,7 @@ class ParameterType(StrEnum):
 
 @unique
 class Phase(StrEnum):
-    """Where a resource is in its life; the values are what status, SQL and events show.
+    """The lifecycle phase of a resource; status, SQL and events show the values.
 
     Source: seed 000, "Status state machine"; seed 001, "Deletion state machine".
     """
@@ -68,7 +68,7 @@ class Phase(StrEnum):
 
 @unique
 class SubstrateState(StrEnum):
-    """What the function must compose: the substrate, or no substrate any more."""
+    """Whether the function must compose the substrate."""
 
     PRESENT = "Present"
     ABSENT = "Absent"
@@ -90,7 +90,7 @@ class BootstrapState(StrEnum):
 
 @unique
 class DocumentForm(StrEnum):
-    """Which user-data document is rendered.
+    """The form of the rendered user-data document.
 
     `plexd` is what published plexd understands (`plexd join`, environment file,
     service); `seed` is seed 003's literal three-step form.

@@ -29,7 +29,7 @@ from function.model.objects import Raw, Shared, mapping, metadata
 
 
 class _Spec(Shape):
-    """What a ProvisionedResource's author writes; parameters and labels are checked later."""
+    """The spec of a ProvisionedResource; parameters and labels are checked later."""
 
     blueprint_ref: NameRef
     cloud_credential_ref: NameRef
@@ -40,7 +40,7 @@ class _Spec(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredObjects:
-    """What the declaration refers to, as far as it was looked up."""
+    """The objects that the declaration refers to, as far as they were looked up."""
 
     blueprint: Lookup
     credential: Lookup
@@ -50,7 +50,7 @@ class DeclaredObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What stands already of a declaration that is declared again.
+    """The accepted state of a declaration that is declared again.
 
     Attributes:
         accepted: The declaration as it was accepted; None while none was.

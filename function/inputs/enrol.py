@@ -95,7 +95,7 @@ def _with(
 
 
 def _node(one: Enrolled) -> ComposedNode | None:
-    """Return what becomes of a resource; None where there is nothing of it."""
+    """Return what happens to a resource; None where there is nothing of it."""
     facts = one.facts()
     if facts is None:
         return None

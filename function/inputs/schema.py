@@ -1,4 +1,4 @@
-"""What the inputs of both kinds share.
+"""The schema that the inputs of both kinds share.
 
 The strict base of an input's model and the knobs that every input takes.
 """
@@ -29,7 +29,7 @@ class StrictInput(BaseModel):
 
 
 class InputRegistration(Registration):
-    """What a step wants done when a node does not register in time."""
+    """The step's policy for a node that does not register in time."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -24,7 +24,7 @@ _LOOKUPS = (pipeline.REQUIRE_RECORD, pipeline.REQUIRE_SUBSTRATE, pipeline.REQUIR
 def composed(
     request: Request, part: NodeSlice | None, compose: Callable[[], ComposedNode | None]
 ) -> ComposedNode | None:
-    """Return what becomes of a node; it is composed unless it is kept."""
+    """Return what happens to a node; it is composed unless it is kept."""
     if request.cache is None or part is None:
         return compose()
     return request.cache.composed(part, compose)

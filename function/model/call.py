@@ -17,11 +17,11 @@ from function.model.objects import Raw
 
 @unique
 class Ttl(Enum):
-    """How long a response holds: until something that nobody tells of may have changed.
+    """The time to live of a response, after which unwatched state may have changed.
 
     Attributes:
         STEADY: Whatever changes is watched.
-        REFUSED: A person must act, most likely on something that is not watched.
+        REFUSED: An operator must act, most likely on something that is not watched.
         CUT_OFF: The XR's breaker is open: Crossplane passes a change on in half a minute at
             most, and never those between (reference, crossplane §2.10).
         WAITING: What is to come is not watched.
@@ -79,7 +79,7 @@ class Request:
     cache: NodeCache | None = field(default=None, repr=False)
 
     def lookup(self, requirement: str) -> Lookup:
-        """Return what became of a requirement."""
+        """Return the outcome of a requirement."""
         return Lookup(looked=requirement in self.required, raw=self.required.get(requirement))
 
 
@@ -110,7 +110,7 @@ class Composed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one composition answers.
+    """The result of one composition.
 
     Attributes:
         record: The record, or None to compose none.
@@ -137,7 +137,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one call answers, over all its compositions.
+    """The result of one call, over all its compositions.
 
     Attributes:
         resources: What to compose in place of what earlier steps said; None: nothing.
@@ -168,7 +168,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedNode:
-    """What became of one node, declared or enrolled.
+    """The composed objects and the outcome of one node, declared or enrolled.
 
     Attributes:
         outcome: What its composition said.
@@ -199,7 +199,7 @@ class NodeSlice:
 
 
 class NodeCache(Protocol):
-    """What settled nodes composed in earlier calls."""
+    """The objects that settled nodes composed in earlier calls."""
 
     def composed(
         self, part: NodeSlice, compose: Callable[[], ComposedNode | None]

@@ -1,4 +1,4 @@
-"""What one composition is decided from.
+"""The facts that one composition is decided from.
 
 Frozen values. `raw` fields may hold a token inside user data, so they never show in a repr.
 """
@@ -55,7 +55,7 @@ class XR:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What the token Secret holds."""
+    """The content of the token Secret."""
 
     plaintext: TokenPlaintext
     generation: int
@@ -63,7 +63,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a declaration cannot be resolved.
+    """The reason why a declaration cannot be resolved.
 
     Attributes:
         pending: The objects it refers to were not looked for yet; says nothing about them.

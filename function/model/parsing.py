@@ -1,4 +1,4 @@
-"""How raw objects become values: the trust boundary of the pure core.
+"""Parses raw objects into values: the trust boundary of the pure core.
 
 Parsing what every input reads, with errors that name a field and never a value.
 """

@@ -36,7 +36,7 @@ _DECISIVE: Final = (
 
 @unique
 class Result(StrEnum):
-    """What became of a call."""
+    """The outcome of a call."""
 
     READY = "Ready"
     WAITING = "Waiting"
@@ -78,7 +78,7 @@ class CallIdentity:
 
 
 def read(req: fnv1.RunFunctionRequest, rsp: fnv1.RunFunctionResponse) -> CallOutcome:
-    """Return what became of a call. Total: every pair of messages has an outcome."""
+    """Return the outcome of a call. Total: every pair of messages has an outcome."""
     severity = _severity(rsp)
     if severity is Severity.FATAL:
         result, reason = Result.FATAL, ""

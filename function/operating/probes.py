@@ -36,7 +36,7 @@ LOOP_TIMEOUT_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where to listen, resolved."""
+    """A resolved address to listen on."""
 
     family: socket.AddressFamily
     host: str

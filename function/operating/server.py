@@ -27,7 +27,7 @@ _MEBIBYTE: Final = 1024 * 1024
 
 
 class Readiness(Protocol):
-    """Who is told that calls are answered, and that they soon will not be."""
+    """Receives the readiness of the server: serving, or about to stop."""
 
     def serving(self, *, serving: bool) -> None:
         """Take note."""
@@ -35,7 +35,7 @@ class Readiness(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """How to listen.
+    """The options of the listener.
 
     Attributes:
         address: Host and port.

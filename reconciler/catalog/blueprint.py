@@ -44,7 +44,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlueprintJudgement:
-    """What came of a blueprint.
+    """The result of checking a blueprint.
 
     Attributes:
         manifest: The BlueprintVersion, or None when a finding that is not advisory stands.

@@ -30,7 +30,7 @@ _CLUSTER_KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """What the other checks need of a Composition.
+    """The parts of a Composition that other checks use.
 
     Attributes:
         name: Its name, empty when it has none.

@@ -22,7 +22,7 @@ _OURS: Final = frozenset({"parameters", "userData", "cloudTags"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What the other checks need of an XRD.
+    """The parts of an XRD that other checks use.
 
     Attributes:
         kind: The XR's kind.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 FINDINGS_MAX = 200
-"""Most findings of one file: a person reads no further, and a hostile file names thousands."""
+"""Most findings of one file: an operator reads no further, and a hostile file names thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

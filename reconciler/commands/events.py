@@ -32,7 +32,7 @@ _reason = click.option(
 
 
 class EventStoreSettings(EventSettings, StoreSettings):
-    """Where events are and what their source is called."""
+    """The settings of the event store and the events' source."""
 
 
 @click.group()

@@ -20,7 +20,7 @@ from reconciler.ports.operators import REASON_MAX, NodeDeregistration
 from reconciler.settings.store import StoreSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0
-"""One connection attempt; a person waits."""
+"""One connection attempt; an operator waits."""
 
 _SAID: Final = {
     NodeDeregistration.OUT: "the node is deregistered; its mesh address is free in ten minutes",

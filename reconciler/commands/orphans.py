@@ -1,4 +1,4 @@
-"""`broker orphans`: what the last sweep found that nothing looks after any more.
+"""`broker orphans`: prints the findings of the orphan sweep.
 
 Its flags and what it prints. Only `reconciler.main` imports it. Source:
 docs/runbooks/deletion.md.
@@ -21,7 +21,7 @@ from reconciler.ports.cluster.orphans import FoundObjects
 from reconciler.settings.store import StoreSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0
-"""One connection attempt; a person waits."""
+"""One connection attempt; an operator waits."""
 
 
 @click.command()

@@ -18,7 +18,7 @@ from reconciler.domain.aggregate import ids
 from reconciler.settings.store import StoreSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0
-"""One connection attempt; a person waits."""
+"""One connection attempt; an operator waits."""
 
 REASON_MAX: Final = 512
 """Longest reason in characters, as the table has it: a sentence and a ticket."""

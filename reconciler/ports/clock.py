@@ -20,7 +20,7 @@ class Clock(Protocol):
 
 
 class IDSource(Protocol):
-    """Where new ids come from."""
+    """The source of new ids."""
 
     def provisioned_resource_id(self) -> ids.ProvisionedResourceID:
         """Mint a UUIDv7."""

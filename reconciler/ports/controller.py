@@ -13,7 +13,7 @@ from reconciler.domain.guard.circuit_breaker import BreakerCause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worked:
-    """How often keys of one kind ended one way, and for how many seconds they ran."""
+    """The count and the seconds of finished runs, by kind of key and outcome."""
 
     runs: int
     seconds: float

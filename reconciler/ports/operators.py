@@ -19,7 +19,7 @@ from reconciler.domain.aggregate import ids
 
 
 class ReviewVerdict(StrEnum):
-    """What a reviewer makes of a request."""
+    """The reviewer's verdict on a request."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -59,7 +59,7 @@ class Reviewer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Where a Project lives."""
+    """The placement of a Project."""
 
     project_id: UUID
     management_cluster_id: UUID
@@ -98,7 +98,7 @@ REASON_MAX: Final = 512
 
 
 class TokenRevocation(StrEnum):
-    """What became of an operator's wish to revoke one token."""
+    """The outcome of an operator's request to revoke one token."""
 
     REVOKED = "revoked"
     SPENT = "spent"
@@ -108,7 +108,7 @@ class TokenRevocation(StrEnum):
 
 
 class NodeDeregistration(StrEnum):
-    """What became of an operator's wish to take one node out of the mesh."""
+    """The outcome of an operator's request to deregister one node."""
 
     OUT = "out"
     GONE = "gone"
@@ -121,7 +121,7 @@ class NodeDeregistration(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedID:
-    """What an id stands for, in the names that people gave.
+    """The object behind an id, by the names that users gave.
 
     Attributes:
         kind: ProvisionedResource, Resource, Node or BootstrapToken, of one aggregate, which the
@@ -159,7 +159,7 @@ class NamedID:
 
 
 class OperatorStore(Protocol):
-    """What operators read, and the two things that they change."""
+    """The operators' reads, and the two changes that they may make."""
 
     async def named(self, project: ids.ProjectID, wanted: UUID) -> NamedID | None:
         """Return what an id of a Project stands for; None where it stands for nothing there."""

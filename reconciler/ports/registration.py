@@ -24,7 +24,7 @@ class StoreUnavailableError(Exception):
 
 
 class AllocationLostError(Exception):
-    """Somebody else was faster, or held the locks for too long; judging anew helps."""
+    """Somebody else was faster, or held the locks for too long; judging again helps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class NewNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeshView:
-    """What a node learns of its Domain.
+    """The view of a Domain that a node receives.
 
     Attributes:
         cidr: The Domain's address range.
@@ -72,7 +72,7 @@ class MeshView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCredential:
-    """What a node's bearer is checked against.
+    """The stored credential that a node's bearer is checked against.
 
     Attributes:
         nsk_digest: SHA-256 of its key.
@@ -91,7 +91,7 @@ class NodeCredential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """What a node pulls.
+    """The state that a node pulls.
 
     Attributes:
         peers: The other live nodes of its Project.
@@ -127,7 +127,7 @@ class DeniedRegistration:
 
 
 class SecretSource(Protocol):
-    """Where secrets come from: a cryptographic source."""
+    """The cryptographic source of secrets."""
 
     def token(self, project_id: ids.ProjectID) -> TokenPlaintext:
         """Mint the text of a bootstrap token for a Project."""
@@ -151,7 +151,7 @@ class RegistrationUnit(Protocol):
     """One registration: read, judge, then write all of it or nothing.
 
     Nothing is locked between reading and writing. A write that finds something else than
-    what was judged changes nothing and says so; then the request is judged anew.
+    what was judged changes nothing and says so; then the request is judged again.
     """
 
     async def facts(self, request: RegistrationRequest) -> RegistrationFacts:
@@ -255,7 +255,7 @@ class Registered:
 
 
 class NodeService(Protocol):
-    """What the node listener answers with."""
+    """The service behind the node listener."""
 
     async def register(self, body: RegistrationBody, *, remote_address: str) -> Registered | Denial:
         """Register a node; a denial had no effect but its line in the audit."""
@@ -283,7 +283,7 @@ class NodeService(Protocol):
 
 
 class Budget(Protocol):
-    """How often something may happen, per key."""
+    """A rate limit per key."""
 
     def take(self, key: str) -> int | None:
         """Spend one from a key's budget.

@@ -60,7 +60,7 @@ def _mode(text: str) -> bool:
 
 
 class EventSettings(Environment):
-    """Where events go, and how."""
+    """The settings of event delivery."""
 
     events_sink: Annotated[SecretStr, BeforeValidator(_sink)] = Field(
         default=SecretStr(LOG_SINK),

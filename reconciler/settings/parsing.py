@@ -37,7 +37,7 @@ _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenAddress:
-    """Where to listen; port 0 takes a free one."""
+    """An address to listen on; port 0 takes a free one."""
 
     host: str
     port: int

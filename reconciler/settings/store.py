@@ -29,7 +29,7 @@ _Keep = Annotated[
 
 
 class StoreSettings(Environment):
-    """Where the store is, and how it is reached."""
+    """The settings of the store's connection."""
 
     rules: ClassVar[Mapping[str, str]] = {"PLEXSPHERE_DSN_TLS": "must be verify-full or unverified"}
 
@@ -64,7 +64,7 @@ class StoreSettings(Environment):
 
 
 class RetentionSettings(StoreSettings):
-    """How long what is over is kept; None keeps it for ever."""
+    """The settings of retention; None keeps rows for ever."""
 
     keep_resources: _Keep = Field(
         default=timedelta(hours=2160),

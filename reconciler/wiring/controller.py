@@ -85,7 +85,7 @@ async def make_controller(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Adapters:
-    """What the services of one controller share."""
+    """The adapters that the services of one controller share."""
 
     repository: PostgresBrokerRepository
     cluster: KubernetesGateway

@@ -84,7 +84,7 @@ class LeaderRouter:
             self.controller.changed(kind, key)
 
     def registered(self, detail: str | None) -> None:
-        """Hear that a node registered for an aggregate, with any replica.
+        """Note that a node registered for an aggregate, with any replica.
 
         Args:
             detail: Its id; None when some were missed, which the sweep finds.

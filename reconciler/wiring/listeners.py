@@ -41,7 +41,7 @@ _log = logging.getLogger("reconciler.wiring")
 
 
 class StartError(Exception):
-    """What `broker serve` needs is not there; the message names it."""
+    """`broker serve` cannot start; the message names the missing precondition."""
 
 
 async def listen(

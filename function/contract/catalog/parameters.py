@@ -2,7 +2,7 @@
 
 Parameters are resolved once, when a declaration is accepted: what its author gave, the defaults
 of what he left out, the platform's constants. From then on the accepted values stand, whatever
-becomes of the blueprint, and only what the author changes is judged anew.
+happens to the blueprint, and only what the author changes is judged again.
 
 The rules, pure and total; the function applies them for early answers, the reconciler for
 the authoritative one. Source: seed 000 `ErrParameterValuesInvalid`; contracts §6 items 1,

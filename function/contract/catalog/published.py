@@ -99,7 +99,7 @@ class CompositeType(Shape):
 
 
 class ProviderConfigTarget(Shape):
-    """How a blueprint's Composition finds its ProviderConfig, and of which provider it is."""
+    """The ProviderConfig that a blueprint's Composition refers to, and its provider."""
 
     api_version: ApiVersion | None = Field(
         default=None,

@@ -52,7 +52,7 @@ class ProjectSpec(Shape):
 
 
 class ProjectStatus(Shape):
-    """What the reconciler says of a Project."""
+    """The status of a Project, written by the reconciler."""
 
     id: UUIDText | None = Field(
         default=None, description="The Project's id, given or minted; never changes."

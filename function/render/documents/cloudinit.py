@@ -33,7 +33,7 @@ _HANDLE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFields:
-    """What a document is rendered from; unchecked.
+    """The unchecked values that a document is rendered from.
 
     Attributes:
         base_url: Where the node registers.

@@ -39,7 +39,7 @@ _REMOTE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?")
 
 @unique
 class TokenDelivery(StrEnum):
-    """How the token reaches the cluster; `UNSET` is refused, so forgetting fails closed."""
+    """The delivery of the token to the cluster; `UNSET` is refused, so forgetting fails closed."""
 
     UNSET = ""
     SECRET = "secret"  # noqa: S105 - the seeds' word for a mode
@@ -48,7 +48,7 @@ class TokenDelivery(StrEnum):
 
 @unique
 class Profile(StrEnum):
-    """Which pod: the seed's literal one, or one in which published plexd runs."""
+    """The pod profile: the seed's literal one, or one in which published plexd runs."""
 
     SEED = "seed"
     PLEXD = "plexd"
@@ -56,7 +56,7 @@ class Profile(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonSetBundle:
-    """What a bundle is rendered from; unchecked.
+    """The unchecked values that a bundle is rendered from.
 
     Attributes:
         api_url: Where the agent registers.

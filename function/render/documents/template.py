@@ -66,7 +66,7 @@ def _packed(text: str) -> bool:
 def _around(
     provider: CloudProvider, said: _Said, sums: tuple[tuple[str, str], ...], length: int
 ) -> list[str]:
-    """Return what stands before and after the token in a document; errors are found anew."""
+    """Return what stands before and after the token in a document; errors are found again."""
     stand_in = "psb_".ljust(length, "x")
     base_url, download_url, ca_bundle, project_id, handle, form = said
     enrolment = cloudinit.DocumentFields(

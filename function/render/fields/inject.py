@@ -31,7 +31,7 @@ STICKY: Final[tuple[Path, ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What the strategies consume; each takes what it needs.
+    """The bootstrap material; each strategy uses its part.
 
     Attributes:
         enrolment: URLs, identity and token.

@@ -26,7 +26,7 @@ _SHOWN_BYTES: Final = 72
 
 @unique
 class NoteKind(StrEnum):
-    """Why a label is no tag, or not as it was declared."""
+    """The reason why a label was dropped or altered."""
 
     ALTERED = "Altered"
     NO_KEY = "NoKey"

@@ -20,7 +20,7 @@ from function.contract.strategy import CloudProvider
 
 @unique
 class Unit(StrEnum):
-    """What a length is counted in."""
+    """The unit of a length."""
 
     CHARACTERS = "characters"
     UTF16 = "UTF-16 units"
@@ -29,7 +29,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRule:
-    """What a key, its prefix or a value may be.
+    """The rule for a key, its prefix or a value.
 
     Attributes:
         phrase: The rule in words, to follow "must hold".
@@ -55,7 +55,7 @@ class TextRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What one cloud accepts on one resource.
+    """The tag rules of one cloud for one resource.
 
     Attributes:
         key: For keys; for their last part where `prefix` is one.

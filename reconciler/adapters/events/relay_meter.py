@@ -25,25 +25,25 @@ class PrometheusRelayMeter:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._published = Counter(
             "plexsphere_events_published_total",
-            "Events that the sink took.",
+            "Events that the sink accepted.",
             ["type"],
             registry=registry,
         )
         self._failed = Counter(
             "plexsphere_events_failed_total",
-            "Attempts that the sink did not take.",
+            "Delivery attempts that failed.",
             ["type"],
             registry=registry,
         )
         self._parked = Counter(
             "plexsphere_events_parked_total",
-            "Events that were given up until an operator replays or skips them.",
+            "Events that were parked until an operator replays or skips them.",
             ["type"],
             registry=registry,
         )
         self._lag = Histogram(
             "plexsphere_event_lag_seconds",
-            "From what happened to when the sink had it.",
+            "Seconds from an event to its delivery.",
             buckets=_LAG_BUCKETS_S,
             registry=registry,
         )
@@ -51,11 +51,13 @@ class PrometheusRelayMeter:
             "plexsphere_events_waiting", "Events that are not published.", registry=registry
         )
         self._parked_now = Gauge(
-            "plexsphere_events_parked_now", "Events that wait for an operator.", registry=registry
+            "plexsphere_events_parked_now",
+            "Parked events that wait for an operator.",
+            registry=registry,
         )
         self._oldest = Gauge(
             "plexsphere_events_oldest_seconds",
-            "Age of the oldest event that waits for the sink and for no operator.",
+            "Age of the oldest event that waits for the sink and is not parked.",
             registry=registry,
         )
 

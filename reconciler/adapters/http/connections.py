@@ -32,7 +32,7 @@ BACKLOG: Final = 1024
 ACCEPTS_AT_ONCE: Final = 100
 """Connections accepted before anything else gets its turn."""
 PAUSE_S: Final = 0.1
-"""After an accept that failed for want of files or memory, which only time mends."""
+"""After an accept that failed for want of files or memory, which only time fixes."""
 REPORT_INTERVAL_S: Final = 10.0
 """Between two lines about connections that were turned away."""
 

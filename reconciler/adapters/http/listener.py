@@ -59,7 +59,7 @@ class TLSFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where to listen; port 0 takes a free one."""
+    """An address to listen on; port 0 takes a free one."""
 
     host: str
     port: int

@@ -22,7 +22,7 @@ CORRELATION: Final = "X-Correlation-Id"
 
 
 class Problem(BaseModel):
-    """Why a request was refused (RFC 9457)."""
+    """The problem details of a refused request (RFC 9457)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

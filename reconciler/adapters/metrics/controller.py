@@ -47,7 +47,9 @@ class ControllerCollector(Collector):
         """Yield every family; those of the controller have no sample on a standby."""
         state = self._state()
         leading = state is not None
-        yield _gauge("driver_leading", "Whether this process drives the cluster.", leading)
+        yield _gauge(
+            "driver_leading", "Whether this process leads the management cluster.", leading
+        )
         yield from self._of_caches()
         if state is not None:
             yield from _of_queue(state)
@@ -58,7 +60,9 @@ class ControllerCollector(Collector):
             f"{_PREFIX}_cache_objects", "Objects in the cache.", labels=["kind"]
         )
         silent = GaugeMetricFamily(
-            f"{_PREFIX}_cache_silent_seconds", "Seconds since anything was heard.", labels=["kind"]
+            f"{_PREFIX}_cache_silent_seconds",
+            "Seconds since the API server last sent anything.",
+            labels=["kind"],
         )
         for kind, cache in self._caches.items():
             objects.add_metric([kind], len(cache.items()))
@@ -69,10 +73,10 @@ class ControllerCollector(Collector):
 
 def _of_queue(state: ControllerState) -> Iterable[Metric]:
     runs = CounterMetricFamily(
-        f"{_PREFIX}_reconciles", "Keys that were worked on.", labels=["kind", "outcome"]
+        f"{_PREFIX}_reconciles", "Reconciles of keys.", labels=["kind", "outcome"]
     )
     seconds = CounterMetricFamily(
-        f"{_PREFIX}_reconcile_seconds", "Seconds that keys were worked on.", labels=["kind"]
+        f"{_PREFIX}_reconcile_seconds", "Seconds spent in reconciles.", labels=["kind"]
     )
     spent: dict[str, float] = {}
     for (kind, failed), worked in state.worked.items():
@@ -83,17 +87,19 @@ def _of_queue(state: ControllerState) -> Iterable[Metric]:
     yield runs
     yield seconds
     yield _gauge("queue_depth", "Keys that wait for a worker.", state.waiting)
-    yield _gauge("queue_failing", "Keys that failed when worked on last.", state.failing)
+    yield _gauge("queue_failing", "Keys whose last reconcile failed.", state.failing)
 
 
 def _of_records(state: ControllerState) -> Iterable[Metric]:
     yield _gauge("aggregates", "Aggregates that are not Deleted.", state.aggregates)
-    yield _gauge("records_settled", "Records that rest until something changes.", state.settled)
     yield _gauge(
-        "records_vanished", "Records that are gone although nobody asked for that.", state.missing
+        "records_settled", "Records that need no reconcile until something changes.", state.settled
+    )
+    yield _gauge(
+        "records_vanished", "Records that are missing without a deletion request.", state.missing
     )
     frozen = GaugeMetricFamily(
-        f"{_PREFIX}_frozen", "Why what is seen is not believed just now.", labels=["cause"]
+        f"{_PREFIX}_frozen", "Causes that freeze the controller.", labels=["cause"]
     )
     for cause in BreakerCause:
         frozen.add_metric([cause.value], float(cause in state.causes))

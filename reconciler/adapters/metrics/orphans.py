@@ -28,7 +28,7 @@ class OrphanCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield the family; it has no sample while nothing is known."""
         family = GaugeMetricFamily(
-            "plexsphere_orphans", "What nothing looks after any more.", labels=["finding"]
+            "plexsphere_orphans", "Orphans of the last sweep.", labels=["finding"]
         )
         standing = self._standing()
         if standing is not None:

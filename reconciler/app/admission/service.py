@@ -41,7 +41,7 @@ from reconciler.ports.store.aggregates import BrokerRepository
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What became of a declaration.
+    """The outcome of a declaration.
 
     Attributes:
         resource: The aggregate it belongs to; None while none was accepted.
@@ -141,7 +141,7 @@ class Service:
         await self._assert_stands(view)
         if not existing.substrate.released:
             # A restored cluster's objects are the same machines under other uids. Of one that
-            # was let go the uid stays: a teardown tells by it that its going is no break-in.
+            # was released the uid stays: a teardown tells by it that its going is no break-in.
             existing = transitions.known_as(existing, None)
         return await self._ports.repository.update(replace(existing, record=view.identity))
 
@@ -239,7 +239,7 @@ class Service:
         declared = view.spec.declaration
         retried = declared.retry > existing.accepted.retry
         starts_over = existing.may_retry(declared)
-        # What is made anew is rendered with today's options; a machine that is there keeps its own.
+        # What is recreated is rendered with today's options; a machine that is there keeps its own.
         forgets = starts_over and not view.spec.observed.exists
         return replace(
             existing,

@@ -56,7 +56,7 @@ class ClusterView:
     def has_record(self, resource: ProvisionedResource) -> bool:
         """Tell whether a record speaks for it: its own, or a successor to be adopted.
 
-        What is going is adopted by none: a successor of its name begins anew beside it.
+        What is going is adopted by none: a successor of its name starts again beside it.
         """
         raw = self.records().get((resource.key.namespace, resource.record.name))
         if raw is None or resource.deletion_requested_at is None:

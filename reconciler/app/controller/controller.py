@@ -44,10 +44,10 @@ WORKERS: Final = 16
 """Ticks at once: each waits on Postgres or the API server most of its time."""
 
 WATCHFUL: Final = timedelta(seconds=5)
-"""How often evidence is judged, and Postgres asked for a person's word and to take a write."""
+"""How often evidence is judged, Postgres asked for a thaw, and a write to Postgres tried."""
 
 THAW_LASTS: Final = timedelta(minutes=10)
-"""How long a person's word counts: time to work off what vanished, not a licence."""
+"""How long a thaw counts: time to work off what vanished, not a licence."""
 
 
 class Controller:
@@ -115,7 +115,7 @@ class Controller:
         )
 
     def registered(self, resource_id: ids.ProvisionedResourceID) -> None:
-        """Hear that a node registered for an aggregate."""
+        """Note that a node registered for an aggregate."""
         self.queue.add(AggregateKey(id=str(resource_id)), rank=Rank.URGENT)
 
     async def sweep_projects(self, *, gently: bool = False) -> int:
@@ -165,7 +165,7 @@ class Controller:
                 group.create_task(self.ticker.run(name, look, interval))
 
     async def watch(self) -> None:
-        """Ask for what is uncounted, judge the evidence, let a person's word count.
+        """Ask for what is uncounted, judge the evidence, let a thaw count.
 
         Raises:
             StoreUnavailableError: Postgres does not answer, which is evidence, too.

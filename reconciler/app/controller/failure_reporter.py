@@ -28,7 +28,7 @@ MESSAGE_MAX: Final = 512
 """Longest message, in characters: a refusal is named in its first words."""
 
 FAILING_MAX: Final = 10_000
-"""Records that are counted at once; of more, the longest silent are counted anew."""
+"""Records that are counted at once; of more, the longest silent are counted again."""
 
 _PASSING: Final = (
     OSError,

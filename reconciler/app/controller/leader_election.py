@@ -93,7 +93,7 @@ class LeaderElection:
         leases: Where the lease is kept.
         key: What it is a lease on.
         holder: This process and no other, not even one that ran under its number before:
-            what the store has it hold it takes anew.
+            what the store has it hold it takes again.
         pace: How long a lease lasts.
         clock: Seconds that go on while the process stands still.
         heard: Called each time that the store tells who leads.
@@ -198,7 +198,7 @@ class LeaderElection:
 
 
 def _judge(error: BaseException) -> None:
-    """Raise what a leader ended with, unless standing again may mend it."""
+    """Raise what a leader ended with, unless standing again may fix it."""
     if not isinstance(error, _PASSING):
         raise error
     _log.warning("term_failed error=%r", error)

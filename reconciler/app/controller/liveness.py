@@ -50,12 +50,12 @@ class Liveness:
             self._finished_at = dict.fromkeys(self._limits_s, self._led_at)
 
     def finished(self, name: str) -> None:
-        """Hear that a look ended well."""
+        """Note that a look ended well."""
         if name in self._finished_at:
             self._finished_at[name] = self._clock()
 
     def begun(self) -> None:
-        """Hear that a controller looked at everything once."""
+        """Note that a controller looked at everything once."""
         for name in self._finished_at:
             self.finished(name)
 

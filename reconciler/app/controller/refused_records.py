@@ -36,11 +36,11 @@ class RefusedRecords:
         self._changed = False
 
     def add(self, key: RecordKey) -> None:
-        """Hear that a record is not admitted."""
+        """Note that a record is not admitted."""
         self._keys[key] = None
 
     def discard(self, key: RecordKey) -> None:
-        """Hear that a record is admitted, or gone."""
+        """Note that a record is admitted, or gone."""
         self._keys.pop(key, None)
 
     def ask_again(self) -> None:

@@ -41,7 +41,7 @@ IN_TURN: Final = 100
 
 
 class RecordFingerprint(NamedTuple):
-    """What a reconcile's outcome depends on, as far as a sweep sees it."""
+    """The inputs of a reconcile that a sweep can compare."""
 
     record: str
     row: int
@@ -76,7 +76,7 @@ class Sweep:
         return len(self._settled)
 
     def worked_off(self, key: RecordKey, *, resting: bool) -> None:
-        """Hear that a record's reconcile ended well, and whether it waits for a change alone."""
+        """Note that a record's reconcile ended well, and whether it waits for a change alone."""
         print_ = self._asked.pop(key, None)
         if print_ is not None and resting:
             self._settled[key] = print_
@@ -121,7 +121,7 @@ class Sweep:
     async def _left_empty(self, loose: Sequence[tuple[str, str]]) -> set[str]:
         """Return once each namespace that a process before this one may have left held.
 
-        Where what is held for a credential is still to be let go, that takes our rights there,
+        Where what is held for a credential is still to be released, that takes our rights there,
         which go with the namespace's hold: it is a later sweep's.
         """
         if self._emptied is None:

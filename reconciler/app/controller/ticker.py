@@ -1,4 +1,4 @@
-"""Runs calls in intervals, whatever became of the run before.
+"""Runs calls in intervals, whatever the result of the run before.
 
 When, and what the last looks died of. Source: seed 000 "Operational model" (steady-state
 ticker).

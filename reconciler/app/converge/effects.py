@@ -26,13 +26,13 @@ from reconciler.domain.record.record_view import RecordView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergeObservation:
-    """What one reconcile observed, before it does anything but replace an overdue machine.
+    """The observation of one reconcile, before any effect but the replacement of a machine.
 
     Attributes:
-        view: The record, without a machine that was let go and that it may still show.
+        view: The record, without a machine that was released and that it may still show.
         facts: What decides.
         resource: The aggregate, with the substrate's uid that is to be remembered.
-        made: What became of a node that does not come, with its tokens and its node.
+        made: The replacement of an overdue machine, with its tokens and its node.
         refusal: Why the declaration as it stands is not accepted; None when it is.
         lost: That its substrate was lost under a live node; None while it was not.
         closed: Why nothing may be given out; None while something may.

@@ -123,7 +123,7 @@ def postponed(
         facts: The others.
         view: Its record.
         lost: What was lost; None for nothing.
-        closed: Why nothing may be given out; None where nothing stands against it, or no retry
+        closed: Why nothing may be given out; None where nothing prevents it, or no retry
             is unanswered. One that is stays so: what is published of it does not count it.
     """
     if lost is None:

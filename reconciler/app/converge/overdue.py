@@ -33,7 +33,7 @@ _SOON_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdueResult:
-    """What to say of an aggregate, and in how many seconds to look again; None is never."""
+    """The status of an overdue aggregate, and the seconds until the next look; None: never."""
 
     facts: StatusFacts
     again: float | None = None

@@ -43,7 +43,7 @@ from reconciler.ports.store.aggregates import (
 
 OUTLIVED_S: Final = 5.0
 """How soon a record is looked at again that a run in flight made of an earlier one: it says
-`released` although nobody asked for that, and the next run writes it anew."""
+`released` although nobody asked for that, and the next run writes it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class ReconcilerPorts(ReplacementPorts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilerOptions:
-    """What the reconcile needs of the settings.
+    """The settings that the reconcile uses.
 
     Attributes:
         enrolment: Published in every record's status.
@@ -237,7 +237,7 @@ class Reconciler:
     async def _stand_back(
         self, view: RecordView, admission: Admission, made: ReplacementResult
     ) -> float | None:
-        """Say that a machine is being made anew; what stands beside it is looked after."""
+        """Say that a machine is being recreated; what stands beside it is protected."""
         status_input = StatusInput(
             resource=made.resource,
             life=made.life,

@@ -26,14 +26,14 @@ from reconciler.ports.cluster.catalog import Catalog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusInput:
-    """What a reconcile found and did.
+    """The findings and results of a reconcile, as the status shows them.
 
     Attributes:
         resource: The aggregate afterwards.
         life: Its tokens afterwards.
         refusal: Why the declaration as it stands is not accepted; None when it is.
         waiting: Why nothing happens at the moment; None when the phase explains it.
-        made: What became of a node that does not come.
+        made: The replacement of an overdue machine.
     """
 
     resource: ProvisionedResource
@@ -87,7 +87,7 @@ def _secret(view: RecordView, status_input: StatusInput) -> str | None:
 
 
 def _stall(view: RecordView, status_input: StatusInput) -> Explanation | None:
-    """Say what only a person can mend; a token that ended says more than a time."""
+    """Say what only an operator can fix; a token that ended says more than a time."""
     resource, made, waiting = status_input.resource, status_input.made, status_input.waiting
     if waiting is not None and waiting.reason in bootstrap.FOR_A_PERSON:
         return waiting

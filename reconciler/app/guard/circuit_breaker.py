@@ -118,7 +118,7 @@ class CircuitBreaker:
         self._store = well
 
     def accept(self, *, wanted: bool) -> None:
-        """Note whether a person declared what is seen true."""
+        """Note whether an operator declared what is seen true."""
         self._accepted = wanted
 
     def judge(self) -> bool:

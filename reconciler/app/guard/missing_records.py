@@ -36,9 +36,9 @@ class MissingRecords:
         return max(0.0, self._since.setdefault(resource, now) + SECOND_LOOK_S - now)
 
     def contradicted(self, resource: ids.ProvisionedResourceID) -> bool:
-        """Hear that a live look found the record; tell whether one did before.
+        """Note that a live look found the record; tell whether one did before.
 
-        Once, it may have been made anew since the cache was read. The cache has as long to
+        Once, it may have been recreated since the cache was read. The cache has as long to
         hear of that as it had for the first look.
         """
         before = resource in self._contradicted
@@ -47,11 +47,11 @@ class MissingRecords:
         return before
 
     def explained(self, resource: ids.ProvisionedResourceID) -> None:
-        """Hear that it is there again, or that its deletion was requested."""
+        """Note that it is there again, or that its deletion was requested."""
         self._since.pop(resource, None)
         self._contradicted.discard(resource)
 
     def only(self, missing: Collection[ids.ProvisionedResourceID]) -> None:
-        """Hear which are missing: all others are explained."""
+        """Note which are missing: all others are explained."""
         self._since = {one: at for one, at in self._since.items() if one in missing}
         self._contradicted.intersection_update(missing)

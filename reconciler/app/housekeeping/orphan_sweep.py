@@ -1,4 +1,4 @@
-"""The sweep for what nothing looks after any more, in both directions.
+"""The sweep for orphans, in both directions.
 
 Gathering the findings, twice before they are told. It deletes nothing. One sweep costs a
 list of metadata per kind and three statements, and an Event per new finding. Source:

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayPorts:
-    """What a relay works with."""
+    """The collaborators of a relay."""
 
     outbox: Outbox
     sink: EventSink

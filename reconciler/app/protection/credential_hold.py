@@ -163,7 +163,7 @@ class CredentialHold:
                     )
 
     async def _let_go(self, hold: SharedHold) -> None:
-        """Let go of what nobody needs.
+        """Release what nobody needs.
 
         It is marked first: who needs it from then on takes the mark off, and who did before
         is among the rows.

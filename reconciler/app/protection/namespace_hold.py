@@ -1,6 +1,6 @@
 """The hold on a Project's namespace, and the count of records in it.
 
-When it is put, counted anew and let go. The hold stands before the first row is stored and
+When it is put, counted again and let go. The hold stands before the first row is stored and
 goes after the last is Deleted. The count is for people: while many records come at once it
 is not written for each, and the controller asks soon for what is uncounted. Source: design §2
 "What holds it" 3.
@@ -76,7 +76,7 @@ class NamespaceHold:
     async def settle(self, namespace: str, *, last: str = "") -> None:
         """Make hold and count agree with what is stored.
 
-        Nothing is let go while a record there is still leaving; it stays uncounted.
+        Nothing is released while a record there is still leaving; it stays uncounted.
 
         Args:
             namespace: Which.

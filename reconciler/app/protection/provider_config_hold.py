@@ -68,7 +68,7 @@ class ProviderConfigHold:
         Costs one read of the rows, and one GET for each of them, however many nodes use it. What
         stands in the way keeps no node from being Ready, and is logged.
 
-        Idempotency: compared before written; one that nobody needs any more is not made anew.
+        Idempotency: compared before written; one that nobody needs any more is not recreated.
         """
         users = self._users[namespace, credential]
         if not users:

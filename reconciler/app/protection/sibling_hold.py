@@ -38,7 +38,7 @@ while its XR composes."""
 
 
 class SiblingHold:
-    """Keeps and lets go of siblings."""
+    """Keeps and releases siblings."""
 
     def __init__(
         self, repository: BrokerRepository, cluster: ManagementCluster, clock: Clock
@@ -50,7 +50,7 @@ class SiblingHold:
     async def follow(
         self, resource: ProvisionedResource, view: RecordView
     ) -> tuple[ProvisionedResource, float | None]:
-        """Let go of siblings that a record lists no longer, and forget them once they are free.
+        """Release siblings that a record lists no longer, and forget them once they are free.
 
         Returns:
             The aggregate afterwards, and when to look again; None when nothing is left.

@@ -1,7 +1,7 @@
 """A queue in lanes that take turns.
 
 Whose turn it is. Each Project is a lane, so that one with thousands of keys delays nobody
-else by more than one turn; what a person waits for goes first, and a sweep last, but never
+else by more than one turn; what an operator waits for goes first, and a sweep last, but never
 for so long that the rest stands still.
 """
 
@@ -18,7 +18,7 @@ changes without end stop no sweep."""
 
 
 class Rank(IntEnum):
-    """Who waits for a key's work.
+    """The priority of a key.
 
     Ranks count among the lanes that have less than their share of workers.
 
@@ -114,7 +114,7 @@ class FairQueue(Generic[K]):
         return order
 
     def done(self, lane: str) -> None:
-        """Hear that a key of a lane is worked off."""
+        """Note that a key of a lane is worked off."""
         self._busy[lane] -= 1
         if self._busy[lane] <= 0:
             del self._busy[lane]

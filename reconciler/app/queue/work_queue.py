@@ -52,7 +52,7 @@ class Failing(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How often keys of one kind ended one way, and for how many seconds they ran."""
+    """The count and the seconds of finished runs, by kind of key and outcome."""
 
     runs: int = 0
     seconds: float = 0.0
@@ -62,7 +62,7 @@ class WorkQueue:
     """Runs work for keys with a fixed number of workers.
 
     A key that failed waits for its back-off, whatever changes meanwhile: the change may be
-    its own report of the failure. Only news lets it begin anew.
+    its own report of the failure. Only news lets it start again.
 
     Memory is one entry per key that is waiting or failing; keys come from objects, so the
     number of objects bounds it.

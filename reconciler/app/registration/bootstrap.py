@@ -154,7 +154,7 @@ class BootstrapTokens:
         return EnsuredBootstrap(resource=resource, life=life, waiting=waits)
 
     async def start_window(self, resource: ProvisionedResource, life: TokenLife) -> TokenLife:
-        """Start the window anew, if the table lets it: the substrate is ready."""
+        """Restart the window, if the table lets it: the substrate is ready."""
         return await self._extend(resource, life, unless_left=None)
 
     async def renew(self, resource: ProvisionedResource, life: TokenLife) -> TokenLife:

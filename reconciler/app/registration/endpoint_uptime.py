@@ -17,7 +17,7 @@ PROOF_S: Final = 5.0
 """How often it is proved: a twelfth of the shortest registration timeout, and one query."""
 
 GAP_S: Final = 20.0
-"""Seconds without a proof after which it starts anew: a stopped process, or a stalled loop.
+"""Seconds without a proof after which it starts again: a stopped process, or a stalled loop.
 Three proofs may come late on a busy machine; a node asks again within as much."""
 
 
@@ -53,7 +53,7 @@ class EndpointUptime:
         self._last = now
 
     def lost(self) -> None:
-        """Note that none could: the time starts anew with the next proof."""
+        """Note that none could: the time starts again with the next proof."""
         self._first = None
 
     def lasts(self) -> timedelta:

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeIDSource(Protocol):
-    """Where nodes' ids come from."""
+    """The source of nodes' ids."""
 
     def node_id(self) -> ids.NodeID:
         """Mint a UUIDv7."""

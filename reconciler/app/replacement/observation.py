@@ -48,7 +48,7 @@ class ReplacementPorts(BootstrapPorts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementObservation:
-    """What was found; `live` is None also where nobody asked for it.
+    """The result of a look; `live` is None also where it was not asked for.
 
     `reference` is what `live` can be written by: its version may not be the remembered one.
     """

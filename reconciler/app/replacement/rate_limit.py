@@ -22,7 +22,7 @@ AT_ONCE_MAX: Final = 3
 BEGUN_MAX: Final = 10
 PER: Final = timedelta(minutes=1)
 """Machines begun per minute by this process, whosever they are: with the shortest timeout and
-three attempts, a common fault costs as many machines a minute as a person can look at."""
+three attempts, a common fault costs as many machines a minute as an operator can look at."""
 
 
 class ReplacementRateLimit:
@@ -36,7 +36,7 @@ class ReplacementRateLimit:
     async def begin(
         self, resource: ProvisionedResource, now: datetime
     ) -> ProvisionedResource | None:
-        """Remember that a machine is made anew; None when it is held back.
+        """Remember that a machine is recreated; None when it is held back.
 
         Args:
             resource: The aggregate; none is under way for it.

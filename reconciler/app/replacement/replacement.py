@@ -49,14 +49,14 @@ _RESTS: Final = _UNDER_WAY | {Step.NOTHING, Step.STALL, Step.EXHAUSTED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementResult:
-    """What a reconcile found and did.
+    """The result of a replacement step.
 
     Attributes:
         resource: The aggregate afterwards.
         life: Its tokens, read before its node.
         node: Its node, if one is in the mesh.
         waiting: What a replacement under way waits for; None while none is.
-        stall: What a person must mend; None when nothing is.
+        stall: What an operator must fix; None when nothing is.
         final: `stall` outranks whatever else stalls.
         absent: The function must compose no substrate.
         again: Seconds after which to come back, or None.
@@ -116,7 +116,7 @@ class Replacement:
             )
 
     async def seen(self, resource: ProvisionedResource, view: RecordView) -> RecordView:
-        """Return the record without the machine that was let go, which it may still show.
+        """Return the record without the machine that was released, which it may still show.
 
         Costs one GET, and only of a record that starts over and shows a machine.
         """
@@ -129,7 +129,7 @@ class Replacement:
         return replace(view, spec=spec)
 
     async def begin(self, resource: ProvisionedResource) -> None:
-        """Remember that a machine is made anew because a person asked for it.
+        """Remember that a machine is recreated because an operator asked for it.
 
         Raises:
             StaleAggregateError: The aggregate was changed since it was read.
@@ -158,7 +158,7 @@ class Replacement:
     async def _prevented(
         self, resource: ProvisionedResource, view: RecordView, why: Explanation
     ) -> ReplacementResult:
-        """Tell whoever can mend it that the cluster refuses a step; what was published stays."""
+        """Tell whoever can fix it that the cluster refuses a step; what was published stays."""
         stored = await self._ports.repository.get(resource.id)
         life, node = await self._observer.mesh(stored)
         found = ReplacementResult(

@@ -26,7 +26,7 @@ from reconciler.ports.store.aggregates import RegisteredNode
 
 PATIENCE_S: Final = 5.0
 """How long a passing phase of an enrolled resource goes unwritten: longer than a fast cloud's
-boot, and no longer than a person waits for an answer. Its Event comes at once."""
+boot, and no longer than an operator waits for an answer. Its Event comes at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Publisher:
             await self._cluster.records.write_status(raw, {**previous, **rendered})
 
     async def overdue(self, raw: dict[str, Any], why: Explanation | None) -> None:
-        """Say on a record whose spec cannot be read that its teardown takes a person.
+        """Say on a record whose spec cannot be read that its teardown needs an operator.
 
         Its other conditions stay as they were: they are rendered from what cannot be read.
 
@@ -114,8 +114,8 @@ class Publisher:
     async def recreating_event(
         self, view: RecordView, resource: ProvisionedResource, *, attempts: int
     ) -> None:
-        """Record the Event of a machine that is made anew. Idempotency: once per attempt."""
-        # The count may start anew, and its limit be lowered, after the substrate was let go.
+        """Record the Event of a machine that is recreated. Idempotency: once per attempt."""
+        # The count may start again, and its limit be lowered, after the substrate was released.
         count = max(1, resource.recreations)
         message = (
             f"{resource.xr_name} is replaced after token generation {resource.generation}, "

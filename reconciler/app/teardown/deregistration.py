@@ -1,4 +1,4 @@
-"""Taking token and node out of the mesh, or giving them up on a person's word.
+"""Taking token and node out of the mesh, or giving them up on an operator's decision.
 
 The effects of the first step of a teardown. Source: seed 001; design §2;
 docs/decisions/0007.
@@ -122,7 +122,7 @@ class Deregistration:
         """Give the node up where the record's annotation asks for it.
 
         It counts only while there is something to skip: a node that is in the mesh, or a
-        token that cannot be revoked (`stuck`). Once stored it stays, whatever becomes of
+        token that cannot be revoked (`stuck`). Once stored it stays, whatever happens to
         annotation and record.
 
         Idempotency: stored and audited once, in one transaction; the Event follows until the
@@ -189,7 +189,7 @@ class Deregistration:
     async def last_try(self, resource: ProvisionedResource) -> None:
         """Try once more to take out token and node that were given up; the machine is gone.
 
-        Best effort: a failure is a warning with the ids that a person needs. Nothing comes
+        Best effort: a failure is a warning with the ids that an operator needs. Nothing comes
         back to it afterwards.
 
         Idempotency: a node that is out is left as it is.
@@ -203,7 +203,7 @@ class Deregistration:
     async def _tell(
         self, resource: ProvisionedResource, view: RecordView | None, failed: Explanation
     ) -> None:
-        """Say what failed; past the deadline it takes a person, though it is tried on."""
+        """Say what failed; past the deadline it needs an operator, though it is retried."""
         overdue = self._deadline.is_over(resource)
         if overdue:
             message = f"{failed.message} {_WAY_OUT}"

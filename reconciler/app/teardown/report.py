@@ -78,7 +78,7 @@ class TeardownReport:
             view: Its record; None when it is gone.
             why: What is waited for.
             absent: The function must drop the substrate; once said, it stays said.
-            stalled: Only a person can mend what is waited for.
+            stalled: Only an operator can fix what is waited for.
         """
         if view is None:
             return

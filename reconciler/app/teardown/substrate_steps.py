@@ -40,7 +40,7 @@ _PARTS: Explanation = Explanation(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubstratePresence:
-    """What a step saw of a substrate.
+    """The presence of a substrate, as one step observed it.
 
     Attributes:
         live: The object; None when it is gone, or another one has its name.
@@ -183,7 +183,7 @@ class SubstrateSteps:
         return self._poll(resource)
 
     async def _stuck(self, resource: ProvisionedResource, live: LiveObject) -> Explanation | None:
-        """Say what keeps a substrate that was let go long ago; its parts before itself."""
+        """Say what keeps a substrate that was released long ago; its parts before itself."""
         if (self._clock.now() - resource.updated_at).total_seconds() <= STUCK_S:
             return None
         left = await self._children.left(resource)
@@ -197,7 +197,7 @@ class SubstrateSteps:
     async def _remember(
         self, resource: ProvisionedResource, live: LiveObject, *, releasing: bool
     ) -> ProvisionedResource:
-        """Store what is let go before it is, or its going would look like a break-in."""
+        """Store the release before it happens, or the deletion would look like a break-in."""
         known = resource.substrate
         seen = ProtectedObject(
             reference=known.reference,

@@ -168,7 +168,7 @@ class Teardown:
         return again
 
     async def _unknown(self, view: RecordView) -> None:
-        """Let go of a record that was never accepted: nothing of ours is behind it.
+        """Release a record that was never accepted: nothing of ours is behind it.
 
         Unless it was accepted under another name of this management cluster: then its node lives.
         """

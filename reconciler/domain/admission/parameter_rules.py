@@ -21,7 +21,7 @@ from reconciler.domain.aggregate.errors import ParameterValuesInvalidError, Refu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What was accepted before a declaration was edited.
+    """The accepted declaration before an edit.
 
     Attributes:
         accepted: That declaration.

@@ -28,7 +28,7 @@ STUCK_S: Final = 120.0
 """How long a child may be deleted before it counts as stuck: most clouds need less."""
 
 NAMED_MAX: Final = 3
-"""Stuck children that a condition names; a person mends one after the other."""
+"""Stuck children that a condition names; an operator fixes one after the other."""
 
 _FINALIZERS_MAX: Final = 5
 
@@ -52,7 +52,7 @@ class Child:
 
 @unique
 class ChildPresence(StrEnum):
-    """What came of looking for a child that is not known to be gone."""
+    """The result of looking for a child that is not known to be gone."""
 
     THERE = "There"
     UNSERVED = "Unserved"

@@ -92,7 +92,7 @@ class TokenRevocationFailedError(NodeDeregistrationFailedError):
     """A token could not be revoked, which comes before the node; nothing else was touched.
 
     The same sentinel, because it is the same step; a reason of its own, because another part
-    of the identity side is to be mended.
+    of the identity side is to be fixed.
     """
 
     reason = "TokenRevocationFailed"
@@ -152,7 +152,7 @@ class ExternalSecretTakenError(RefusedError):
 
 
 class GoingError(Exception):
-    """What was to be held is being deleted; it is waited for until it is gone.
+    """The object to hold is being deleted; the reconcile waits until it is gone.
 
     Outside the closed set: a record goes on by itself.
     """

@@ -49,7 +49,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedXR:
-    """What a reconcile saw, all of it facts and none of it wishes.
+    """The observed facts of one reconcile.
 
     Attributes:
         exists: The substrate object exists.
@@ -57,7 +57,7 @@ class ObservedXR:
         failed: It carries a terminal failure (`ProvisioningFailed` True).
         node_registered: While converging: the expected node has registered, or none is
             expected. In teardown: a node is still live in the mesh.
-        force_released: In teardown: a person gave the node up, so that it holds nothing
+        force_released: In teardown: an operator gave the node up, so that it holds nothing
             any more. While converging it means nothing.
         uninjected: The substrate was there before its record and has no bootstrap, so that
             no node can come of it. In teardown it means nothing.
@@ -73,7 +73,7 @@ class ObservedXR:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do, where that leads, and why."""
+    """The action, the next phase, and the reason."""
 
     action: Action
     phase: Phase

@@ -17,7 +17,7 @@ class ProtectedObject:
     Attributes:
         reference: apiVersion, kind and name, in the aggregate's namespace.
         uid: Of a substrate, while its node is in the mesh: the one that the node came from
-            (`sameness`). Of one that is let go: the one that was. Else None.
+            (`sameness`). Of one that is released: the one that was. Else None.
         seen: It was there once, in any phase.
         released: A teardown let it go; before that, nobody but break-glass may delete it.
         sibling: It is not the substrate but something beside it, a network or a volume,

@@ -30,7 +30,7 @@ a moment and then again is not would never be late."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceKey:
-    """What identifies an aggregate while its deletion was not requested (design §2)."""
+    """The key of an aggregate whose deletion was not requested (design §2)."""
 
     project_id: ids.ProjectID
     namespace: str
@@ -42,7 +42,7 @@ class ResourceKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordIdentity:
-    """Which record object speaks for the aggregate."""
+    """The record object that declares the aggregate."""
 
     name: str
     uid: str
@@ -67,7 +67,7 @@ class ProvisionedResource:
             none is, and once it was Ready.
         enrolling_since: When the substrate was ready and its node still to come, or None.
         retries: How often a raised `spec.retry` was accepted, which itself may fall; never falls.
-        recreations: How often its substrate was let go to be made anew; `spec.retry` resets it.
+        recreations: How often its substrate was released to be recreated; `spec.retry` resets it.
         recreating_since: When the one that is under way began; None while none is.
         children: What its substrates were ever made of, siblings not.
         rendered_with: The knobs of the document under its substrate; None before there is one.
@@ -138,7 +138,7 @@ class ProvisionedResource:
         """Tell whether its substrate was there before its record, and so has no bootstrap.
 
         Before the first generation nothing of ours can have been injected, unless the
-        substrate says so itself (an aggregate made anew for a node that is there).
+        substrate says so itself (an aggregate recreated for a node that is there).
         """
         fresh = self.generation == 0 and seen.bootstrap_generation is None
         return self.enrolled and self.node_expected and exists and fresh

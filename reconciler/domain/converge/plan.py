@@ -3,7 +3,7 @@
 Theory of operation: what a reconcile observed is a `ConvergeFacts` of closed sets. `decide`
 asks the state machine (`domain.aggregate.phase`) for action and phase, and adds to them what a
 lost substrate changes and what is worth a write. Three laws hold: nothing is applied for a
-substrate that was lost under a live node until a person raises `spec.retry`; the aggregate is
+substrate that was lost under a live node until an operator raises `spec.retry`; the aggregate is
 written only when its phase, its substrate's uid or its options are news; an Event follows an
 entered phase, and a record's first status.
 
@@ -33,7 +33,7 @@ class ConvergeStep(StrEnum):
     """Remember which ProviderConfig is in use; nothing else is missing."""
 
     NOTHING = "nothing"
-    """A person must say what becomes of a lost substrate, or a deletion was requested."""
+    """An operator must say what happens to a lost substrate, or a deletion was requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class ConvergeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergePlan:
-    """What one reconcile does.
+    """The plan of one reconcile.
 
     Attributes:
         step: The effect.

@@ -31,7 +31,7 @@ class AuditEntry:
 
     Attributes:
         action: What happened.
-        reason: The person's own words, or what was found.
+        reason: The operator's own words, or what was found.
         actor: The field manager that asked for it; None when the broker cannot know.
     """
 
@@ -46,7 +46,7 @@ def force_release(wish: ForceRelease) -> AuditEntry:
 
 
 def recreation(resource: ProvisionedResource, why: str) -> AuditEntry:
-    """Return the entry of a substrate that is let go to be made anew."""
+    """Return the entry of a substrate that is released to be recreated."""
     reference = resource.substrate.reference
     reason = f"{reference.kind} {reference.name} is recreated: {why}"
     return AuditEntry(action=AuditAction.RECREATE, reason=reason)

@@ -41,11 +41,11 @@ class Requested(_OfResource):
 
 
 class Ready(_OfResource):
-    """The substrate is up and its node registered."""
+    """The substrate is ready and its node registered."""
 
 
 class Failed(_OfResource):
-    """The Composition said that provisioning failed for good."""
+    """The substrate reported a terminal failure."""
 
     Reason: str = Field(max_length=FAILURE_REASON_MAX, description="The provider's message.")
 
@@ -55,7 +55,7 @@ class Deleting(_OfResource):
 
 
 class Deleted(_OfResource):
-    """The node is out of the mesh and the substrate gone."""
+    """The node is out of the mesh and the substrate is deleted."""
 
 
 class _OfNode(NamedPayload):
@@ -68,35 +68,35 @@ class _OfNode(NamedPayload):
 
 
 class NodeRegistered(_OfNode):
-    """A machine consumed its token and is in the mesh."""
+    """A machine consumed its token and joined the mesh."""
 
 
 class NodeDeregistered(_OfNode):
-    """The node is out of the mesh; its address will be given to another one."""
+    """The node left the mesh; another node may get its address."""
 
 
 class _OfToken(NamedPayload):
     BootstrapTokenID: UUID
     ProvisionedResourceID: UUID
     ProjectID: UUID
-    Generation: int = Field(ge=1, description="Counts the tokens of one resource.")
-    ExpiresAt: datetime = Field(description="End of its window at that time.")
+    Generation: int = Field(ge=1, description="Number of the token among those of its resource.")
+    ExpiresAt: datetime = Field(description="End of its window at the time of the event.")
 
 
 class TokenIssued(_OfToken):
-    """A token was minted; it is in no event."""
+    """A token was issued; no event holds its text."""
 
 
 class TokenRevoked(_OfToken):
-    """The token registers nothing any more."""
+    """The token was revoked and can no longer register a node."""
 
 
 class TokenExpired(_OfToken):
-    """The window passed unused; a renewal may open it anew, and then it may expire again."""
+    """The window passed unused; a renewal may reopen it, and then it may expire again."""
 
 
 class ManagementClusterRegistered(Payload):
-    """A cluster is first in the inventory."""
+    """A management cluster was stored for the first time."""
 
     ManagementClusterID: UUID
     Name: str
@@ -117,11 +117,11 @@ class ProjectClusterAssigned(_OfProject):
 
 
 class ProjectNamespaceReady(_OfProject):
-    """The Project's namespace is there."""
+    """The Project's namespace is ready."""
 
 
 class ProjectNamespaceTerminated(_OfProject):
-    """The Project's namespace went, with all that was in it."""
+    """The Project's namespace was deleted, with everything in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

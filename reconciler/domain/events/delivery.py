@@ -32,7 +32,7 @@ ERROR_MAX: Final = 256
 
 @unique
 class DeliveryOutcome(Enum):
-    """What a sink made of one event."""
+    """The sink's response to one event."""
 
     DELIVERED = auto()
     REFUSED = auto()
@@ -43,7 +43,7 @@ class DeliveryOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What came of one attempt; `error` is a class or a status, never a body."""
+    """The result of one attempt; `error` is a class or a status, never a body."""
 
     outcome: DeliveryOutcome
     error: str = ""
@@ -63,7 +63,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setback:
-    """What is stored of an event that was not taken.
+    """The stored state of an event that was not delivered.
 
     Attributes:
         attempts: Its counted failures now.
@@ -78,7 +78,7 @@ class Setback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryJudgement:
-    """What is stored of a batch.
+    """The stored state of a batch.
 
     Attributes:
         sink_down: Something was tried and nothing taken.

@@ -32,7 +32,7 @@ class FleetEventType(StrEnum):
 
 @unique
 class AggregateType(StrEnum):
-    """What events happen to; the strings are stored and part of NATS subjects."""
+    """The types of aggregates; the strings are stored and part of NATS subjects."""
 
     PROVISIONED_RESOURCE = "ProvisionedResource"
     NODE = "Node"

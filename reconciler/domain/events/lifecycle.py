@@ -35,7 +35,7 @@ class LifecycleEvent:
     Attributes:
         type: Which of the five.
         generation: Bootstrap generation plus the accepted retries. Neither ever falls, as
-            `spec.retry` does when an XR is made anew, so the sum tells one attempt from the
+            `spec.retry` does when an XR is recreated, so the sum tells one attempt from the
             next: a second Ready or Failed is not swallowed, and a repeated write of one attempt
             stores its event once.
         data: The payload's own fields, in the seeds' names.

@@ -12,7 +12,7 @@ from enum import StrEnum, unique
 from typing import Final
 
 FEW: Final = 3
-"""Records that may be gone, or substrates lost, at once: what a person does by hand."""
+"""Records that may be gone, or substrates lost, at once: what an operator does by hand."""
 
 PART: Final = 0.02
 """Or this part of all of them, where there are many."""
@@ -35,7 +35,7 @@ CALM_S: Final = 60.0
 
 @unique
 class BreakerCause(StrEnum):
-    """Why nothing is believed; the log, /metrics and docs/operations/freeze.md name these."""
+    """The cause of a freeze; the log, /metrics and docs/operations/freeze.md name these."""
 
     RECORDS_VANISHED = "RecordsVanished"
     SUBSTRATES_LOST = "SubstratesLost"
@@ -54,12 +54,12 @@ ACCEPTABLE: Final = frozenset(
         BreakerCause.WENT_BACK,
     }
 )
-"""What a person can declare true by `broker thaw`; the others end by themselves."""
+"""What an operator can declare true by `broker thaw`; the others end by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerFacts:
-    """What is known of one management cluster just now.
+    """The current evidence about one management cluster.
 
     Attributes:
         aggregates: How many are not Deleted.
@@ -71,7 +71,7 @@ class BreakerFacts:
         failures: Those with a status of 500 or more, and calls without an answer.
         silent_s: How long the most silent cache heard nothing.
         store: Postgres answers.
-        accepted: A person declared the facts true.
+        accepted: An operator declared the facts true.
     """
 
     aggregates: int = 0
@@ -87,11 +87,11 @@ class BreakerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerMode:
-    """Whether a management cluster is frozen.
+    """The state of the circuit breaker of one management cluster.
 
     Attributes:
         causes: Why; those of last time while it waits for calm.
-        frozen: No deletion without a wish, no token, no machine anew.
+        frozen: No deletion without a wish, no token, no replacement.
         calm_since: Since when there is no cause any more; None while there is one.
     """
 

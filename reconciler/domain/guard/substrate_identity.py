@@ -4,7 +4,7 @@ Theory of operation: a pipeline run in flight makes a substrate again that someb
 the same name and with a bootstrap that was used. The node is not on it, and never will be. So once
 a node is in the mesh the substrate's uid is remembered, and another one under its name counts
 like none. A record may lag behind, or be restored from a backup with an old word on it: nothing
-is remembered or accused on its word alone, only where a live GET agrees. Without a node any uid
+is remembered or accused on its claim alone, only where a live GET agrees. Without a node any uid
 is right, and what was remembered is forgotten.
 
 That decision, total over what is known. Pure. Source: design §2 "A lost cluster";
@@ -19,7 +19,7 @@ from enum import StrEnum, unique
 
 @unique
 class IdentityMatch(StrEnum):
-    """What follows from what is known of a substrate's identity."""
+    """The verdict on a substrate's identity."""
 
     LEAVE = "leave"
     """Nothing: it is the one, or nobody can say."""
@@ -38,7 +38,7 @@ class IdentityMatch(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubstrateIdentity:
-    """What is known of a substrate that its record says is there.
+    """The known identity of a substrate that its record reports as existing.
 
     Attributes:
         registered: Its node is in the mesh.

@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denial:
-    """Why a request of a node was refused.
+    """The refusal of a node's request.
 
     Attributes:
         status: The HTTP status that the contract gives it.

@@ -42,7 +42,7 @@ class HeartbeatBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNode:
-    """What is stored about the node that a bearer names.
+    """The stored facts about the node that a bearer names.
 
     Attributes:
         other_nsk_digests: The keys that were answered besides, before it or, once the node

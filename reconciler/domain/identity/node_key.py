@@ -23,7 +23,7 @@ _BEARER: Final = re.compile(r"nsk_[^_]+_([A-Za-z0-9_-]{64})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeBearer:
-    """What a node presents: which node it says it is, and the digest of its key."""
+    """A node's credential: the node that it claims to be, and the digest of its key."""
 
     node_id: ids.NodeID
     nsk_digest: bytes

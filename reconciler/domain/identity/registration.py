@@ -41,7 +41,7 @@ READMISSIONS_MAX: Final = 20
 
 
 class RepeatDetail(StrEnum):
-    """What a repetition of a consumed token was, for the audit."""
+    """The audit detail of a repeated use of a consumed token."""
 
     OTHER_KEY = "other_key"
     OTHER_NONCE = "other_nonce"
@@ -96,7 +96,7 @@ class PriorRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrationFacts:
-    """What is stored about a request.
+    """The stored facts about a request.
 
     Attributes:
         token: None when no token has the request's digest.

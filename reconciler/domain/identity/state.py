@@ -17,7 +17,7 @@ UNREACHABLE_AFTER: Final = timedelta(seconds=300)
 
 
 class Reachability(StrEnum):
-    """How lately a node was heard."""
+    """The reachability of a node, by its last heartbeat."""
 
     NEVER_REPORTED = "never_reported"
     HEALTHY = "healthy"

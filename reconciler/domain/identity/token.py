@@ -34,7 +34,7 @@ _PROJECT_LENGTH: Final = 26
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenParts:
-    """What a token's text says of itself; claims until its digest was found.
+    """The parts of a token's text; claims until its digest was found.
 
     Attributes:
         env: The environment segment.

@@ -104,7 +104,7 @@ _SPENT: Final = frozenset({BootstrapState.CONSUMED, BootstrapState.REVOKED})
 
 @unique
 class TokenAction(StrEnum):
-    """What the reconciler does about the token."""
+    """The reconciler's action on the token."""
 
     NOTHING = "nothing"
     MINT = "mint"

@@ -49,7 +49,7 @@ class SharedHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What one aggregate that is not Deleted uses.
+    """The credential and Secrets that one aggregate uses while it is not Deleted.
 
     Attributes:
         credential: The CloudCredential's name.

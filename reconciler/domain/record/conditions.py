@@ -40,13 +40,13 @@ class StatusFacts:
         refusal: Why the declaration as it stands is not accepted; None when it is.
         refusal_is_final: Whether only an edit can help.
         waiting: Why nothing happens at the moment; None when the phase explains it.
-        stall: What only a person can mend; None when nothing is.
+        stall: What only an operator can fix; None when nothing is.
         orphaned: The record lost its controlling XR.
         bootstrap: State of the current token.
         secret_name: The Secret of the current generation, once it exists.
         node: The live node; where the mesh does not tell, the one that was shown last.
         mesh_silent: The mesh does not tell whether there is a node.
-        force_release: What became of the wish to skip its deregistration; None without one.
+        force_release: The outcome of the wish to skip its deregistration; None without one.
         uninjected: The substrate was there before its record, so that no node comes of it.
         substrate_absent: The function must drop the substrate.
         provider_config: Name of the ProviderConfig in use.

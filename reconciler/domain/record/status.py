@@ -66,7 +66,7 @@ def render(
 
 
 def may_wait(previous: Mapping[str, Any], rendered: Mapping[str, Any]) -> bool:
-    """Tell whether a status says nothing that the function or a person must know at once.
+    """Tell whether a status says nothing that the function or an operator must know at once.
 
     On its way from a substrate to a node a record passes phases within seconds, and each
     write costs its XR two tokens of Crossplane's breaker, which all resources of one XR

@@ -5,7 +5,7 @@ read from the top whose first row that fits gives the step, so it is total. A re
 begins by being remembered, so that every crash finds it again; then the tokens end, the
 node leaves the mesh if there is one, and only then is the substrate let go. From there on
 nothing takes it back; before, a node that came or reported wins, and a policy that
-changes before a token ended. Laws: nothing is let go while a node is in the mesh or a token
+changes before a token ended. Laws: nothing is released while a node is in the mesh or a token
 could bring one; nothing begins or goes on while somebody else may act on the substrate, or
 what is seen is not believed, nor begins unless a node could get through all the time; no
 attempt beyond the last.
@@ -31,7 +31,7 @@ WAITED_FOR: Final = frozenset({Phase.ENROLLING, Phase.READY})
 
 @unique
 class NodePresence(StrEnum):
-    """What the mesh says of the resource's node."""
+    """The presence of the resource's node in the mesh."""
 
     NONE = "none"
     SILENT = "silent"
@@ -42,7 +42,7 @@ class NodePresence(StrEnum):
 
 @unique
 class ReplacementStep(StrEnum):
-    """What a reconcile does about it."""
+    """The next step of a replacement."""
 
     NOTHING = "nothing"
     STALL = "stall"
@@ -63,7 +63,7 @@ class ReplacementStep(StrEnum):
     REVOKE = "revoke"
     DEREGISTER = "deregister"
     LET_GO = "let-go"
-    """Remember that the substrate is let go, and count the attempt."""
+    """Remember that the substrate is released, and count the attempt."""
 
     RELEASE = "release"
     """Let Crossplane drop it."""
@@ -88,7 +88,7 @@ class ReplacementFacts:
         recreate: The accepted policy.
         left: An attempt is left.
         free: It converges: an XR alone composes it and has injected a bootstrap, and no
-            refusal, pause, freeze or deletion stands against making it anew.
+            refusal, pause, freeze or deletion prevents recreating it.
         spent: No token can bring a node any more.
         let_go: This replacement has let the substrate go.
         there: The substrate exists.
@@ -153,7 +153,7 @@ def policy(resource: ProvisionedResource) -> Registration:
 
 
 def wanted(resource: ProvisionedResource) -> bool:
-    """Tell whether the accepted policy makes a machine anew."""
+    """Tell whether the accepted policy recreates a machine."""
     return policy(resource).policy is RegistrationPolicy.RECREATE
 
 

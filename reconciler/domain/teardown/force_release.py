@@ -1,4 +1,4 @@
-"""The annotation by which a person gives a node up that cannot leave the mesh.
+"""The annotation by which an operator gives a node up that cannot leave the mesh.
 
 Reading it and its rules. Source: docs/decisions/0007; design §2.
 """

@@ -37,7 +37,7 @@ REMEDY: Final[Mapping[OrphanFinding, str]] = {
     OrphanFinding.NODE_OF_DELETED: "remove it from the mesh with `broker nodes deregister`",
     OrphanFinding.KIND_UNLISTED: "grant the reconciler `list` on it, or find leftovers manually",
 }
-"""What a person can do about each."""
+"""What an operator can do about each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Orphan:
 
     @property
     def message(self) -> str:
-        """What it is and what a person can do about it, in one line."""
+        """The finding and its remedy, in one line."""
         return f"{self.subject}, {self.detail}: {REMEDY[self.finding]}"
 
 

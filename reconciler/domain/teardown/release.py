@@ -24,7 +24,7 @@ class Release(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XRFacts:
-    """What a live GET of the composite resource said.
+    """The facts of a live GET of the composite resource.
 
     Attributes:
         exists: It exists with the uid that controls the record.
@@ -51,7 +51,7 @@ class XRFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbsenceFacts:
-    """What is known when a live GET finds no substrate.
+    """The facts that are known when a live GET finds no substrate.
 
     Attributes:
         xr: The composite resource.
@@ -70,7 +70,7 @@ class AbsenceFacts:
 
 @unique
 class AbsenceBarrier(StrEnum):
-    """Whether "not found" may be believed."""
+    """The verdict on a "not found": accepted, or what to wait for."""
 
     PASSED = "Passed"
     AWAIT_FUNCTION = "AwaitFunction"
@@ -80,7 +80,7 @@ class AbsenceBarrier(StrEnum):
 
 @unique
 class FinalizerStep(StrEnum):
-    """What becomes of the record once everything behind it is gone."""
+    """The step for a record whose substrate and siblings are gone."""
 
     TAKE_FINALIZER_OFF = "TakeFinalizerOff"
     AWAIT_FUNCTION = "AwaitFunction"

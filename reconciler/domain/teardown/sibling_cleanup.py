@@ -16,7 +16,7 @@ from reconciler.domain.teardown.release import XRFacts
 
 @unique
 class SiblingCleanup(StrEnum):
-    """What to do with a sibling."""
+    """The cleanup of a sibling."""
 
     KEEP = "Keep"
     """Nothing: another node needs it, and its aggregate remembers it."""
@@ -33,7 +33,7 @@ class SiblingCleanup(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiblingFacts:
-    """What is known of a sibling.
+    """The known facts about a sibling.
 
     Attributes:
         exists: It is there.
@@ -56,10 +56,10 @@ class SiblingFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiblingStep:
-    """What to do now.
+    """The next step for a sibling.
 
     Attributes:
-        parting: What becomes of it.
+        parting: What happens to it.
         let_go: The hold comes off.
         settled: Nothing is left to do or to look after.
     """

@@ -1,4 +1,4 @@
-"""What the application needs of a management cluster.
+"""The ports of a management cluster.
 
 `adapters.kubernetes` implements these Protocols.
 """

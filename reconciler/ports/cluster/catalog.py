@@ -31,7 +31,7 @@ class ProjectView:
 
 
 class Catalog(Protocol):
-    """What admission resolves a declaration against; a local view of the cluster."""
+    """The catalogue that admission resolves declarations against; a local view of the cluster."""
 
     def blueprint(self, name: str) -> BlueprintVersionSpec | None:
         """Return a BlueprintVersion, or None when it is absent or unreadable."""

@@ -9,7 +9,7 @@ from function.contract.record import SubstrateReference
 
 
 class ClusterChecks(Protocol):
-    """What must hold on a management cluster before anything is provisioned there."""
+    """The preconditions of provisioning on a management cluster."""
 
     async def hold_policies_problem(self) -> str | None:
         """Name the first admission policy that is not in force as it must be; None: all are."""
@@ -25,7 +25,7 @@ class ClusterChecks(Protocol):
         """Return which of some verbs the broker lacks on a kind, in every namespace or in one.
 
         One is asked about only for what the broker's held RoleBinding gives: another right in it
-        would go with it in mid-teardown. All are lacking where the kind is not served.
+        would go with it during a teardown. All are lacking where the kind is not served.
 
         What was allowed is believed for a few minutes.
         """

@@ -15,7 +15,7 @@ from function.contract.record import SubstrateReference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What a live object says of itself.
+    """The status of a live object.
 
     Attributes:
         conditions: By their type, as a provider wrote them: not redacted.

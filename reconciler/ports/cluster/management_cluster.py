@@ -23,7 +23,7 @@ class ManagementCluster(Protocol):
 
     @property
     def checks(self) -> ClusterChecks:
-        """What must hold on a management cluster before anything is provisioned there."""
+        """The preconditions of provisioning on a management cluster."""
         ...
 
     @property

@@ -1,6 +1,6 @@
 """The objects of a Project's namespace, most of which several nodes share.
 
-What several share is let go in two steps: it is marked, `needed` is asked, and it goes only
+What several share is released in two steps: it is marked, `needed` is asked, and it goes only
 as it was marked. Who comes to need it stores that first and takes the mark off afterwards,
 so that one of the two sees the other, however late a step arrives (docs/decisions/0015).
 """
@@ -16,7 +16,7 @@ SOMEBODY_ELSE: Final = "somebody else"
 """Who holds what the broker did not make; no object has this name."""
 
 Needed = Callable[[], Awaitable[bool]]
-"""Asks the rows, as they are now, whether somebody needs what is about to be let go."""
+"""Asks the rows, as they are now, whether somebody needs what is about to be released."""
 
 
 class NamespaceGateway(Protocol):

@@ -52,7 +52,7 @@ class OrphanReporter(Protocol):
 
 
 class OrphanLedger(Protocol):
-    """What the store knows of one management cluster's leftovers."""
+    """The store's record of one management cluster's orphans."""
 
     async def kinds(self) -> Sequence[Kind]:
         """Return every kind that an aggregate ever had as its substrate or its sibling."""

@@ -24,7 +24,7 @@ class NotAllowedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveObject:
-    """What a live GET of an object said.
+    """The facts of a live GET of an object.
 
     Attributes:
         uid: Its uid.
@@ -92,7 +92,7 @@ class SubstrateGateway(HealthReader, Protocol):
             handle: `pr-<uuid>` of the aggregate that protects it; refusals name it.
 
         Raises:
-            StaleAggregateError: It is not what was looked at: who lets go of it may have written.
+            StaleAggregateError: It is not what was looked at: who releases it may have written.
             NotAllowedError: The broker may not change it.
         """
         ...

@@ -1,4 +1,4 @@
-"""What the application needs of the database.
+"""The ports of the database.
 
 `adapters.postgres` implements these Protocols.
 """

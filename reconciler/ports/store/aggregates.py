@@ -147,7 +147,7 @@ class BrokerRepository(Census, Placements, StoreState, Protocol):
 
 
 class HoldLedger(Protocol):
-    """What one management cluster holds for credentials, remembered while it is held."""
+    """The objects that one management cluster holds for credentials."""
 
     async def remember(self, hold: SharedHold) -> None:
         """Store what is about to be held.
@@ -155,13 +155,13 @@ class HoldLedger(Protocol):
         Raises:
             AssignmentNotFoundError: The management cluster is not stored.
 
-        Idempotency: stored once, and written again only while somebody is letting go of it:
+        Idempotency: stored once, and written again only while somebody is releasing it:
         that mark is taken off and its revision counted, so that it is not forgotten.
         """
         ...
 
     async def loosen(self, hold: SharedHold) -> SharedHold | None:
-        """Mark what is about to be let go, as it was read; count its revision.
+        """Mark what is about to be released, as it was read; count its revision.
 
         Returns:
             It with the new revision, for `forget`; None when it is gone or was written since.
@@ -227,7 +227,7 @@ class TokenIssuer(Protocol):
         ttl: timedelta,
         unless_left: timedelta | None = None,
     ) -> None:
-        """Start the window anew of every unspent token of a token's resource.
+        """Restart the window of every unspent token of a token's resource.
 
         An earlier generation may be the one that a machine carries.
 

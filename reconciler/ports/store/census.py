@@ -95,7 +95,7 @@ class Census(Protocol):
 
 
 class Placements(Protocol):
-    """Where else an aggregate lives, of the clusters that share a database."""
+    """Finds the management cluster of an aggregate, among those that share a database."""
 
     async def elsewhere_by_record(self, uids: Sequence[str]) -> str | None:
         """Return where else one of these records is at home, whatever this cluster knows of it.
@@ -114,7 +114,7 @@ class Placements(Protocol):
 
 
 class StoreState(Protocol):
-    """What the controller asks of the store as a whole."""
+    """Store-wide questions of the controller."""
 
     async def prove_writable(self) -> None:
         """Go through a write that changes nothing.
@@ -125,5 +125,5 @@ class StoreState(Protocol):
         ...
 
     async def thawed(self, cluster: ids.ManagementClusterID, *, within: timedelta) -> bool:
-        """Tell whether a person declared a cluster's state true within that time."""
+        """Tell whether an operator declared a cluster's state true within that time."""
         ...

@@ -36,7 +36,7 @@ class FencedError(Exception):
 
 
 class LeaseStore(Protocol):
-    """Where leases are kept; time is the store's own.
+    """The store of leases; the store's clock decides.
 
     Every call may raise:
         StoreUnavailableError: The store cannot be reached now.
@@ -45,7 +45,7 @@ class LeaseStore(Protocol):
     async def acquire(self, key: UUID, *, holder: str, ttl: timedelta) -> Lease | None:
         """Take a lease that nobody else holds; None while somebody else does.
 
-        One whose time is over is anybody's, and its own the holder takes anew. Waits for the
+        One whose time is over is anybody's, and its own the holder takes again. Waits for the
         writes that the former holder has under way.
 
         Idempotency: none; each success counts the fence up.
@@ -53,7 +53,7 @@ class LeaseStore(Protocol):
         ...
 
     async def renew(self, lease: Lease, *, ttl: timedelta) -> bool:
-        """Let a lease's time begin anew; False when somebody else took it over.
+        """Let a lease's time start again; False when somebody else took it over.
 
         One whose time is over is renewed as long as nobody took it.
         """

@@ -21,7 +21,7 @@ class OutboxError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """How much waits.
+    """The size of the backlog.
 
     Attributes:
         waiting: Events that are not published, those behind a parked one included.
@@ -48,7 +48,7 @@ class EventBatch(Protocol):
         ...
 
     async def settle(self, judgement: DeliveryJudgement) -> None:
-        """Store what became of the events; what is not named stays as it was.
+        """Store the outcome of the events; what is not named stays as it was.
 
         Raises:
             OutboxError: The store cannot be used; all of the batch is tried again.
@@ -57,7 +57,7 @@ class EventBatch(Protocol):
 
 
 class Outbox(Protocol):
-    """Where events wait, in the order of each aggregate."""
+    """The queue of unpublished events, in the order of each aggregate."""
 
     def claim(self, *, streams: int, depth: int) -> AbstractAsyncContextManager[EventBatch]:
         """Claim what is next of some aggregates, the longest waiting first.
@@ -92,7 +92,7 @@ class Outbox(Protocol):
 
 
 class EventSink(Protocol):
-    """Where events go."""
+    """The destination of events."""
 
     async def publish(self, event: OutboxEvent) -> Delivery:
         """Hand one event over and wait until it is taken.
@@ -105,12 +105,12 @@ class EventSink(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Release connections."""
         ...
 
 
 class RelayMeter(Protocol):
-    """Who counts what the relay does."""
+    """The metrics of the relay."""
 
     def published(self, event_type: str, lag_s: float) -> None:
         """Count an event that the sink took, so long after it happened."""

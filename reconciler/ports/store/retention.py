@@ -14,7 +14,7 @@ from uuid import UUID
 
 @unique
 class Remains(StrEnum):
-    """What is over, in the order in which it can leave: a resource waits for those before it."""
+    """The kinds of expired rows, in deletion order: a resource waits for those before it."""
 
     EVENTS = "events"
     TOKENS = "tokens"
@@ -24,7 +24,7 @@ class Remains(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionBatch:
-    """What one transaction removed.
+    """The rows that one transaction removed.
 
     Attributes:
         removed: Rows of the kind, without what went with them.

@@ -193,7 +193,7 @@ class EntriesReply(_Reply):
 
 
 class StateReply(_Reply):
-    """What the node should converge on. Every block is always there; null is not populated."""
+    """The desired state of the node. Every block is always present; null is not populated."""
 
     peers: tuple[PeerReply, ...] = Field(description="By node_id.")
     reachability: ReachabilityReply

@@ -50,7 +50,7 @@ def operator_app(
         return web.Response(text="ok\n")
 
     async def readyz(request: web.Request) -> web.Response:
-        # As the API server's own: what asks for itself alone leaves out what is others' to mend.
+        # As the API server's own: what asks for itself alone leaves out what is others' to fix.
         names = sorted(probes.keys() - set(request.query.getall("exclude", ())))
         results = await asyncio.gather(*(_passes(name, probes[name]) for name in names))
         lines = [

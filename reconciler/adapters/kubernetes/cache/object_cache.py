@@ -58,7 +58,7 @@ FRUITFUL_S: Final = 1.0
 """A watch that ends well but sooner, and brings nothing, counts as fruitless (client-go)."""
 
 ANEW_MIN_S: Final = 60.0
-"""Between lists that somebody asks for: what one list did not mend, ten would not."""
+"""Between lists that somebody asks for: what one list did not fix, ten would not."""
 
 LEAP: Final = 100_000_000
 """More versions than etcd counts in hours. One that is restored is told to leap over all that it
@@ -138,7 +138,7 @@ class ObjectCache:
         return self._synced.is_set()
 
     def list_anew(self) -> None:
-        """Hear that it is wrong: a list follows, ANEW_MIN_S after the last one at the earliest.
+        """Note that it is wrong: a list follows, ANEW_MIN_S after the last one at the earliest.
 
         Idempotency: asked for again before it came, it is still one.
         """
@@ -149,7 +149,7 @@ class ObjectCache:
             self._watching.reschedule(self._listed_at + ANEW_MIN_S)
 
     async def run(self) -> None:
-        """Keep the cache true until cancelled. Idempotency: starting anew lists anew."""
+        """Keep the cache true until cancelled. Idempotency: a restart lists again."""
         self._version = ""
         failures = 0
         while True:

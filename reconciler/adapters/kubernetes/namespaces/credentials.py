@@ -96,7 +96,7 @@ class CredentialObjects:
                 return True
             found = await self._client.get(path)
         if found is None:
-            # It went, and is made anew the next time.
+            # It went, and is recreated the next time.
             return True
         if not _is_ours(found):
             return False

@@ -31,7 +31,7 @@ class ProjectNamespaces:
     ) -> None:
         """Put hold and record count on a namespace; none off at zero.
 
-        One that has nodes already is held whatever became of our rights in it.
+        One that has nodes already is held whether or not our rights in it were kept.
 
         Raises:
             GoingError: It is being deleted, and was not held before.
@@ -62,7 +62,7 @@ class ProjectNamespaces:
             raise StaleAggregateError(message)
 
     async def _let_go(self, path: str, found: Object, needed: Needed | None) -> None:
-        """Let go of our rights, then of the namespace.
+        """Release our rights, then the namespace.
 
         In this order because what is left in between is seen by the hold on the namespace, and
         because its change makes the namespace controller look again at what it was refused.

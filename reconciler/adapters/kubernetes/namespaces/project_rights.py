@@ -1,6 +1,6 @@
 """The RoleBinding that gives our account its rights in a Project's namespace.
 
-Making it, mending it, and the hold on it. It cannot be made once its namespace is in
+Making it, repairing it, and the hold on it. It cannot be made once its namespace is in
 deletion, so it is held while a node there may need it for its teardown. Source:
 docs/decisions/0019.
 """
@@ -77,12 +77,12 @@ class ProjectRights:
         return found is not None and "deletionTimestamp" not in found["metadata"]
 
     async def held(self, namespace: str) -> Object | None:
-        """Return the RoleBinding if it is held; it is made, or mended, without a hold."""
+        """Return the RoleBinding if it is held; it is made, or fixed, without a hold."""
         found = await self._stand(namespace, held=False)
         return None if found is None or not _is_held(found) else found
 
     async def mark(self, namespace: str, held: Object) -> Object | None:
-        """Mark the RoleBinding as one that is about to be let go; None when it is gone."""
+        """Mark the RoleBinding as one that is about to be released; None when it is gone."""
         return await self._effects.marked(_path(namespace), held, _nobody, accept=METADATA_ONLY)
 
     async def let_go(self, namespace: str, marked: Object) -> None:
@@ -102,7 +102,7 @@ class ProjectRights:
             await self._effects.surely_let_go(path, accept=METADATA_ONLY)
 
     async def _stand(self, namespace: str, *, held: bool) -> Object | None:
-        """Make the RoleBinding, or mend it, and return it.
+        """Make the RoleBinding, or fix it, and return it.
 
         Args:
             namespace: Where.

@@ -63,7 +63,7 @@ def below(found: Object) -> tuple[SubstrateReference, ...]:
 
 
 class Composites:
-    """Which kinds of one API server are composites.
+    """The kinds of one API server that are composites.
 
     Memory is one entry per kind that was asked for and is served.
     """

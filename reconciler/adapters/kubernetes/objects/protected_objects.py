@@ -1,7 +1,7 @@
 """The calls on what outlives a node: its substrate and the siblings of that.
 
 Reading, releasing, letting go and deleting one object of any kind. A refusal of rights is
-told apart from others, because only a platform team can mend it.
+told apart from others, because only a platform team can fix it.
 """
 
 from __future__ import annotations

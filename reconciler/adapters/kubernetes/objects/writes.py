@@ -36,7 +36,7 @@ def anybody() -> None:
 
 
 def is_marked(found: Object) -> bool:
-    """Tell whether an object is about to be let go."""
+    """Tell whether an object is about to be released."""
     return names.ANNOTATION_RELEASING in (found["metadata"].get("annotations") or {})
 
 
@@ -146,7 +146,7 @@ class Effects:
     async def marked(
         self, path: str, found: Object, needed: Needed, *, accept: str = JSON
     ) -> Object | None:
-        """Mark what is about to be let go, and ask once more; None when it has to stay.
+        """Mark what is about to be released, and ask once more; None when it has to stay.
 
         Whoever needs it stores that before it looks here: either it sees the mark and takes it
         off, which makes what is done with the answer fail, or `needed` sees what it stored.
@@ -180,7 +180,7 @@ class Effects:
         Who needs it takes the mark off; whoever left it there only wrote something of theirs.
 
         Raises:
-            StaleAggregateError: The mark stands, so that it is still to be let go.
+            StaleAggregateError: The mark stands, so that it is still to be released.
         """
         live = await self._client.get(path, accept=accept)
         if live is None or "deletionTimestamp" in live["metadata"]:

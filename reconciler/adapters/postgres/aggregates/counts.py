@@ -195,7 +195,7 @@ class PostgresCensus:
             await self._store.prove()
 
     async def thawed(self, cluster: ids.ManagementClusterID, *, within: timedelta) -> bool:
-        """Tell whether a person declared a cluster's state true within that time."""
+        """Tell whether an operator declared a cluster's state true within that time."""
         with translated("read thaws"):
             return bool(await self._store.fetchval(_THAWED, cluster, within))
 
@@ -215,7 +215,7 @@ class PostgresCensus:
 async def thaw(
     connection: asyncpg.Connection, cluster: ids.ManagementClusterID, reason: str
 ) -> bool:
-    """Store a person's word that a cluster is as it seems; tell whether the cluster is stored."""
+    """Store an operator's thaw of a cluster; tell whether the cluster is stored."""
     return bool(await connection.fetchval(_THAW, cluster, reason))
 
 

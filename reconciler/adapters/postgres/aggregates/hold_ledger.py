@@ -86,7 +86,7 @@ class PostgresHoldLedger:
                 await connection.execute(_REMEMBER, self._cluster_id, *_identity(hold))
 
     async def loosen(self, hold: SharedHold) -> SharedHold | None:
-        """Mark what is about to be let go, unless it was written since it was read."""
+        """Mark what is about to be released, unless it was written since it was read."""
         with translated("loosen hold"):
             async with self._store.write() as connection:
                 revision = await connection.fetchval(
@@ -110,7 +110,7 @@ class PostgresHoldLedger:
         """Return namespace and credential of what nobody uses any more, oldest first.
 
         Asked again, it goes on behind the LOOSE_MAX it returned last, so that those that cannot
-        be let go keep none of the others waiting.
+        be released keep none of the others waiting.
         """
         after, self._loose_after = self._loose_after, _BEFORE_ALL
         with translated("list loose holds"):

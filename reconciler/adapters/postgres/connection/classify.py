@@ -51,13 +51,13 @@ _TAKEN: Final = frozenset(
         "registration_nonces_pkey",
     }
 )
-"""What two registrations may want at once; the later one is judged anew."""
+"""What two registrations may want at once; the later one is judged again."""
 _FOR_GOOD: Final = (
     asyncpg.SyntaxOrAccessError,
     asyncpg.InvalidSchemaNameError,
     asyncpg.InvalidAuthorizationSpecificationError,
 )
-"""A table or a right that is missing, a wrong password: what no other try mends."""
+"""A table or a right that is missing, a wrong password: what no other try fixes."""
 
 
 _RULES: Final = (
@@ -156,10 +156,10 @@ def untranslated(attempt: str) -> Iterator[None]:
 
 @contextmanager
 def refused(attempt: str) -> Iterator[None]:
-    """Translate as `translated`, and make one refusal of all that its caller cannot mend.
+    """Translate as `translated`, and make one refusal of all that its caller cannot fix.
 
     For what a teardown asks of the identity side: it has no input that could be invalid, so
-    a CHECK or a reference in its way, and what nobody understands, is the store's own word.
+    a CHECK or a reference in its way, and what nobody understands, is the store's refusal.
 
     Raises:
         MeshRefusedError: The store refuses it; nothing was changed.

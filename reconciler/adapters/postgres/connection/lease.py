@@ -26,7 +26,7 @@ SET holder = $2, fence = fence + 1, expires_at = clock_timestamp() + $3::interva
 WHERE key = $1 AND (expires_at <= clock_timestamp() OR holder = $2)
 RETURNING fence
 """
-"""A holder takes its own anew: the server may have done what it never answered."""
+"""A holder takes its own again: the server may have done what it never answered."""
 
 _MAKE: LiteralString = """
 INSERT INTO plexsphere.driver_leases (key, holder, fence, expires_at)
@@ -78,7 +78,7 @@ class PostgresLeases:
         return None if fence is None else Lease(key=key, holder=holder, fence=fence)
 
     async def renew(self, lease: Lease, *, ttl: timedelta) -> bool:
-        """Let a lease's time begin anew; False when somebody else took it over."""
+        """Let a lease's time start again; False when somebody else took it over."""
         with passing("renew lease"):
             return bool(await self._ask(_RENEW, lease.key, lease.fence, ttl))
 

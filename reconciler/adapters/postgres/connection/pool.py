@@ -92,7 +92,7 @@ SET tcp_keepalives_idle = '5s';
 SET tcp_keepalives_interval = '2s';
 SET tcp_keepalives_count = 2
 """
-"""When a process that was stopped or cut off lets go of what it locked: before its lease is over,
+"""When a process that was stopped or cut off releases what it locked: before its lease is over,
 so that nobody waits for it. Nothing of ours thinks for seconds inside a transaction."""
 
 

@@ -1,4 +1,4 @@
-"""How a revision hands its SQL to alembic.
+"""Hands the SQL of a revision to alembic.
 
 The one loader.
 """

@@ -85,7 +85,7 @@ ORDER BY aggregate_id, aggregate_sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One event and what became of it.
+    """One event and its delivery state.
 
     Attributes:
         state: `waiting`, `retrying`, `parked`, `skipped` or `published`.
@@ -99,7 +99,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which events; what is None or False chooses nothing out.
+    """The selection of events; None or False does not filter.
 
     Attributes:
         from_sequence: First of the aggregate's; only with an aggregate.

@@ -72,7 +72,7 @@ class NotifyChannel:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Listen and notify until cancelled, connecting anew as often as it takes."""
+        """Listen and notify until cancelled, reconnecting as often as needed."""
         while True:
             try:
                 await self._once()

@@ -3,7 +3,7 @@
 Claiming, settling and measuring what waits.
 
 The row locks are the claim: of an aggregate, who holds the first event that waits has all of
-them, and a process that dies lets go of them. No position in the table is remembered, because
+them, and a process that dies releases them. No position in the table is remembered, because
 identity values do not commit in their order. The connection is the relay's own: it stays in a
 transaction while a sink thinks. Source: Postgres, "SELECT", SKIP LOCKED; docs/events.md.
 """
@@ -117,7 +117,7 @@ class _Claim:
         self.sink_down: bool | None = None
 
     async def settle(self, judgement: DeliveryJudgement) -> None:
-        """Store what became of the events."""
+        """Store the outcome of the events."""
         with _using("settle events"):
             if judgement.published:
                 await self._connection.execute(_PUBLISHED, list(judgement.published))

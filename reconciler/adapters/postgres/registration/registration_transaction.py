@@ -3,7 +3,7 @@
 The SQL of `ports.registration.RegistrationUnit`. Two round trips: what is stored is read
 without a lock and judged; `plexsphere.register_node` takes the locks, resource and token in
 this order as everywhere, and writes in one transaction, unless what was judged no longer
-holds. Then it is judged anew. Nothing is locked while we think.
+holds. Then it is judged again. Nothing is locked while we think.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class PostgresTokenIssuer:
         ttl: timedelta,
         unless_left: timedelta | None = None,
     ) -> None:
-        """Start unspent windows anew, up to 24 h after issue; never shorten one."""
+        """Restart unspent windows, up to 24 h after issue; never shorten one."""
         with translated("extend token"):
             async with self._store.write() as connection:
                 # The resource first, as in a registration: two orders would deadlock.
