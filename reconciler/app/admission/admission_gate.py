@@ -177,9 +177,9 @@ class AdmissionGate:
         )
         if missing:
             message = (
-                f"{field}: the reconciler may not {', '.join(missing)} {kind} in {api_version} "
-                "in all namespaces, so it could not tear it down; grant this in a ClusterRole that "
-                "aggregates to provisioning-broker-reconciler-additions"
+                f"{field}: the reconciler lacks the right to {', '.join(missing)} {kind} in "
+                f"{api_version} in all namespaces, so it could not tear it down; grant this in a "
+                "ClusterRole that aggregates to provisioning-broker-reconciler-additions"
             )
             raise RefusedError(message, reason=Reason.RIGHTS_MISSING)
 
@@ -223,7 +223,7 @@ class AdmissionGate:
         )
         if missing:
             message = (
-                f"{field}: the reconciler may not {', '.join(missing)} {kind} in "
+                f"{field}: the reconciler lacks the right to {', '.join(missing)} {kind} in "
                 f"{target.api_version} in {view.namespace!r}; grant this in a ClusterRole that "
                 "aggregates to provisioning-broker-project"
             )

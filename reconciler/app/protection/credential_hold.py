@@ -207,7 +207,7 @@ def going(error: GoingError) -> Explanation:
     """Say that something is waited for until it is gone."""
     return Explanation(
         reason=Reason.BEING_DELETED,
-        message=f"{error}; waiting until it is gone to create it again.",
+        message=f"{error}; waiting until it is gone to create or hold it again.",
     )
 
 

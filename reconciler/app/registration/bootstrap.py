@@ -43,15 +43,16 @@ _EXHAUSTED: Final = Explanation(
     "keeps revoking its tokens or deleting their Secrets. Stop that, then delete the XR and apply "
     "it again.",
 )
+_RECREATE: Final = "delete its ProvisioningRecord to have the machine recreated"
 
 _STRANDED: Final = {
     BootstrapState.EXPIRED: Explanation(
         reason=Reason.TOKEN_EXPIRED,
-        message="The token expired before the node registered; recreate the substrate.",
+        message=f"The token expired before the node registered; {_RECREATE}.",
     ),
     BootstrapState.REVOKED: Explanation(
         reason=Reason.TOKEN_REVOKED,
-        message="The token was revoked before the node registered; recreate the substrate.",
+        message=f"The token was revoked before the node registered; {_RECREATE}.",
     ),
 }
 
@@ -61,7 +62,7 @@ _CLAIMS_MAX: Final = 2
 _TAKEN_OUT: Final = Explanation(
     reason=Reason.DEREGISTERED_ELSEWHERE,
     message="The node was deregistered outside of this record, by an operator or in the database. "
-    "The machine's key is no longer valid; recreate the substrate.",
+    f"The machine's key is no longer valid; {_RECREATE}.",
 )
 
 _WITH_SUBSTRATE: Final = frozenset({Phase.PROVISIONING, Phase.ENROLLING})

@@ -31,8 +31,8 @@ EXHAUSTED: Final = Explanation(
 )
 
 _HELD_BACK: Final = (
-    " Its replacement is delayed, because many nodes are overdue at once: this has a common cause,"
-    " which a new machine does not fix."
+    " Its replacement is delayed, because many nodes are overdue at once: look for their common"
+    " cause, which new machines do not fix."
 )
 
 
@@ -50,7 +50,8 @@ def stalled(timeout: timedelta, *, came: bool, held_back: bool = False) -> Expla
 def _overdue(timeout: timedelta) -> Explanation:
     message = (
         f"The node has not registered within {_span(timeout)} of its substrate's readiness. Check "
-        "the machine's console and its connection to the base URL, or recreate the substrate."
+        "the machine's console and its connection to the base URL, or delete its "
+        "ProvisioningRecord to have it recreated."
     )
     return Explanation(reason=Reason.REGISTRATION_TIMEOUT, message=message)
 
@@ -58,7 +59,8 @@ def _overdue(timeout: timedelta) -> Explanation:
 def _silent(timeout: timedelta) -> Explanation:
     message = (
         f"The node registered but has not reported within {_span(timeout)}; the response to its "
-        "registration may be lost. Check the machine's console, or recreate the substrate."
+        "registration may be lost. Check the machine's console, or delete its ProvisioningRecord "
+        "to have it recreated."
     )
     return Explanation(reason=Reason.NEVER_REPORTED, message=message)
 

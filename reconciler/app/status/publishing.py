@@ -118,8 +118,8 @@ class Publisher:
         # The count may start again, and its limit be lowered, after the substrate was released.
         count = max(1, resource.recreations)
         message = (
-            f"{resource.xr_name} is replaced after token generation {resource.generation}, "
-            f"{count} of {max(count, attempts)}: its node did not register or report in time"
+            f"{resource.xr_name} is replaced ({count} of {max(count, attempts)}) after token "
+            f"generation {resource.generation}: its node did not register or report in time"
         )
         await self._event(view, Reason.RECREATING, message, warning=True)
 

@@ -133,8 +133,8 @@ def explain_remaining(
     forbidden = sorted({_kind(item) for item in left if item.look is ChildPresence.FORBIDDEN})
     if forbidden and waited_s > STUCK_S:
         message = (
-            f"The reconciler may not get {forbidden[0]} and relies on Crossplane to delete it. "
-            "Grant it get on that kind."
+            f"The reconciler lacks the right to get {forbidden[0]} and relies on Crossplane to "
+            "delete it. Grant it get on that kind."
         )
         return Reason.RIGHTS_MISSING, message
     return None

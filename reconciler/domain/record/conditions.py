@@ -177,7 +177,7 @@ def _substrate_deleted(facts: StatusFacts) -> DesiredCondition:
 
 def _orphaned(facts: StatusFacts) -> DesiredCondition:
     if facts.orphaned:
-        message = "The XR was deleted without this record. Apply it again, or delete this record."
+        message = "The XR of this record is gone. Apply the XR again, or delete this record."
         return _yes(Type.ORPHANED, Reason.ORPHANED, message)
     return _no(Type.ORPHANED, Reason.OWNED, "A composite resource controls this record.")
 

@@ -79,7 +79,10 @@ def explain(
     return Explanation(reason=Reason.PROVISIONING_TIMEOUT, message=message)
 
 
-_ENDED: Final = " Its bootstrap token has ended: fix the cause, then recreate the substrate."
+_ENDED: Final = (
+    " Its bootstrap token has ended: fix the cause, then delete its ProvisioningRecord to have it"
+    " recreated."
+)
 _NOTHING: Final = "None of its objects reports a cause."
 
 
@@ -92,7 +95,11 @@ def _cause(seen: Iterable[UnreadyObject]) -> tuple[str, str]:
     reference = lowest.reference
     name = f"{reference.kind} {reference.name!r} of {reference.api_version}"
     if lowest.conditions is None:
-        missing = "the reconciler may not get it" if lowest.served else "its kind is not served"
+        missing = (
+            "the reconciler lacks the right to get it"
+            if lowest.served
+            else "its kind is not served"
+        )
         return f"{name} may report the cause, but {missing}.", ""
     kind = _telling(lowest.conditions)
     if kind is None:

@@ -140,5 +140,5 @@ def unlisted(api_version: str, kind: str) -> Orphan:
     return Orphan(
         finding=OrphanFinding.KIND_UNLISTED,
         subject=f"{kind} of {api_version}",
-        detail="the reconciler may not list it, so leftover objects of it are not found",
+        detail="the reconciler lacks the right to list it, so leftover objects are not found",
     )

@@ -39,7 +39,7 @@ async def test_it_is_called_that_and_its_machine_goes_in_order_when_a_person_say
         assert record is not None
         told = {item["type"]: item for item in record["status"]["conditions"]}
         assert {kind: (told[kind]["status"], told[kind]["reason"]) for kind in SAID} == SAID
-        assert "recreate the substrate" in told["Stalled"]["message"]
+        assert "to have the machine recreated" in told["Stalled"]["message"]
         assert await life.substrate() is not None
         assert await life.round(), "it writes although nothing changes"
         await life.delete(Way.REPLACED)

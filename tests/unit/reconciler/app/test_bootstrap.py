@@ -92,7 +92,7 @@ async def test_a_machine_whose_token_ended_stalls_its_record(reason: str) -> Non
     stalled = find(world.status, ConditionType.STALLED)
     assert stalled is not None
     assert (stalled.status, stalled.reason) == ("True", reason)
-    assert "recreate the substrate" in stalled.message
+    assert "to have the machine recreated" in stalled.message
     assert world.resource.generation == 1
 
 

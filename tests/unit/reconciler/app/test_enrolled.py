@@ -93,7 +93,7 @@ async def test_what_could_not_be_torn_down_is_not_admitted(api: str, kind: str, 
     found = find(world.status, ConditionType.ADMITTED)
     assert found is not None
     assert (found.status, found.reason) == ("False", "RightsMissing")
-    assert f"may not {verb} {kind} in {api}" in found.message
+    assert f"lacks the right to {verb} {kind} in {api}" in found.message
     assert world.store.resources == {}
     assert again is not None
     world.cluster.forbidden = set()

@@ -290,7 +290,10 @@ async def test_it_is_looked_for_seldom_and_boundedly() -> None:
     [
         (
             "right",
-            "Server 'vm' of cloud.test/v1 may report the cause, but the reconciler may not get it.",
+            (
+                "Server 'vm' of cloud.test/v1 may report the cause, "
+                "but the reconciler lacks the right to get it."
+            ),
         ),
         ("kind", "Server 'vm' of cloud.test/v1 may report the cause, but its kind is not served."),
     ],
