@@ -40,7 +40,7 @@ class Entry:
     text: str
 
     def commands(self, part: str) -> str:
-        """Return the shell commands of a part, `Diagnose` or `Mend`."""
+        """Return the shell commands of a part, `Diagnose` or `Fix`."""
         _, _, rest = self.text.partition(f"**{part}.**")
         within, _, _ = rest.partition("\n**")
         (block,) = blocks(within)

@@ -185,7 +185,7 @@ def given_up(stack: Stack, scenes: Scenes) -> str:
     assert answer["reason"] == "NodeDeregistrationFailed"
     assert answer["runbook"] == "deletion.md, entry 1"
     node.assert_untouched(handle)
-    runbook.follow(stack, node, page, "Mend", REASON="OPS-17: the mesh is gone")
+    runbook.follow(stack, node, page, "Fix", REASON="OPS-17: the mesh is gone")
 
     node.until_gone(handle)
     return handle
@@ -235,7 +235,7 @@ def test_entry_3_a_stuck_child_is_named_and_goes_when_its_finalizer_does(
     assert (answer["reason"], answer["runbook"]) == ("ChildStuck", "deletion.md, entry 3")
     assert STUCK in answer["explanation"]
     assert node.record() is not None
-    runbook.follow(stack, node, page, "Mend", CHILD=f"{kind}/{child}")
+    runbook.follow(stack, node, page, "Fix", CHILD=f"{kind}/{child}")
 
     node.until_gone(handle)
     node.assert_nothing_left(handle)
@@ -256,7 +256,7 @@ def test_entry_4_a_substrate_that_break_glass_took_leaves_no_child_behind(
     told = runbook.follow(stack, node, runbook.entry(PAGE, "4."), "Diagnose")
     assert told == f"Deprovisioning: {message}\n"
     stuck = runbook.entry(PAGE, "3.")
-    runbook.follow(stack, node, stuck, "Mend", CHILD=f"Machine/{handle}")
+    runbook.follow(stack, node, stuck, "Fix", CHILD=f"Machine/{handle}")
 
     node.until_gone(handle)
     node.assert_aggregate_deleted(handle)

@@ -93,7 +93,7 @@ def test_entry_1_an_expired_token_is_told_and_the_machine_is_replaced(
         "the mended declaration accepted",
         explain=node.explain,
     )
-    runbook.follow(stack, node, page, "Mend")
+    runbook.follow(stack, node, page, "Fix")
 
     wait_for(lambda: node.handle() not in ("", handle), "a fresh record", explain=node.explain)
     assert node.until_ready() != handle
@@ -117,7 +117,7 @@ def test_entry_2_a_token_enrols_one_pod_of_a_daemonset(stack: Stack, make_node: 
     page = runbook.entry(PAGE, "2.")
 
     assert runbook.follow(stack, None, page, "Diagnose").strip() == ""
-    runbook.follow(stack, None, page, "Mend", NODE="worker-1")
+    runbook.follow(stack, None, page, "Fix", NODE="worker-1")
 
     told = runbook.follow(stack, None, page, "Diagnose")
     assert json.loads(told) == {"kubernetes.io/hostname": "worker-1"}
@@ -150,7 +150,7 @@ def test_entry_3_an_external_secret_that_never_comes_says_nothing(stack: Stack) 
     page = runbook.entry(PAGE, "3.")
 
     assert runbook.follow(stack, None, page, "Diagnose").split() == []
-    runbook.follow(stack, None, page, "Mend")
+    runbook.follow(stack, None, page, "Fix")
     found = stack.plane.cluster.get(
         "external-secrets.io/v1", "ExternalSecret", "plexd-bootstrap-token", AGENTS
     )

@@ -157,7 +157,7 @@ def test_entry_3_a_failed_one_starts_over_under_its_id(stack: Stack, scenes: Sce
     _mend_the_labels(node)
     wait_for(lambda: not _tags(node, handle), "the machine's tags as declared now")
     assert node.phase() == "Failed"
-    runbook.follow(stack, node, page, "Mend", CHILD=f"machine/{handle}", ADMINS=MASTERS)
+    runbook.follow(stack, node, page, "Fix", CHILD=f"machine/{handle}", ADMINS=MASTERS)
 
     assert node.until_ready(timeout_s=SECOND_LIFE_S) == handle
 
@@ -198,7 +198,7 @@ def test_entry_5_a_machine_that_never_registers_is_replaced(stack: Stack, scenes
     assert (answer["actor"], answer["runbook"]) == ("MACHINE", "provisioning.md, entry 5")
     node.until_earned()
     _mend_the_labels(node)
-    runbook.follow(stack, node, page, "Mend")
+    runbook.follow(stack, node, page, "Fix")
 
     wait_for(lambda: node.handle() not in ("", handle), "a fresh record", explain=node.explain)
     assert node.until_ready(timeout_s=SECOND_LIFE_S) != handle
@@ -227,7 +227,7 @@ def test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so(
     answer = runbook.why(stack, node)
     assert (answer["reason"], answer["runbook"]) == ("SubstrateLost", "provisioning.md, entry 6")
     assert node.substrate(handle) is None
-    runbook.follow(stack, node, page, "Mend")
+    runbook.follow(stack, node, page, "Fix")
 
     wait_for(lambda: _node_id(node) not in ("", lost), "another node", explain=node.explain)
     # Two machines within two minutes may cost the XR its breaker, and it says so later.
