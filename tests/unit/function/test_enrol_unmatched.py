@@ -91,7 +91,7 @@ def test_the_resources_of_other_entries_go_on() -> None:
 def test_what_else_is_not_as_it_should_be_is_counted_behind_it() -> None:
     world = fronts("server", "front0", server=server())
 
-    assert admitted(world.run())[2].endswith("; 1 more of its resources are not as they should be")
+    assert admitted(world.run())[2].endswith("; 1 more of its resources are affected")
 
 
 def test_a_warning_says_it_once() -> None:
