@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from dev import arguments
 from dev.process import Child, ProcessError, Program, log_tail
 from dev.toolchain import (
     TOOLS,
@@ -292,5 +293,6 @@ def _module_dir(go: Path) -> Path:
 
 
 if __name__ == "__main__":
+    arguments.none("dev.binaries", __doc__)
     ensure(BINARIES, report=console())
     core_manifests(report=console())

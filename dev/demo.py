@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dev import binaries, facts
+from dev import arguments, binaries, facts
 from dev.kube import KubeError
 from dev.objects import documents
 from dev.process import ProcessError
@@ -191,6 +191,7 @@ def _condition(found: dict[str, Any], name: str) -> str:
 
 def main() -> None:
     """Run the demo; exit 0 when every step came, 1 with the blocker when not."""
+    arguments.none("dev.demo", main.__doc__)
     propagation = os.environ.get("DELETE", "background")
     if propagation not in {"background", "foreground"}:
         sys.exit("DELETE must be background or foreground")

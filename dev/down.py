@@ -10,6 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
+from dev import arguments
 from dev.process import wait_until
 from dev.stack import PID_FILE, ROOT
 
@@ -19,6 +20,7 @@ END_TIMEOUT_S = 60.0
 
 def main() -> None:
     """End it, or say that there is nothing to end."""
+    arguments.none("dev.down", main.__doc__)
     path = ROOT / ".run" / PID_FILE
     if not path.exists():
         print("nothing runs")

@@ -6,6 +6,7 @@ test fails when the file drifted; `make generate` writes it.
 
 from pathlib import Path
 
+from dev import arguments
 from dev.objects import documents
 from reconciler.adapters.kubernetes.access import policies
 
@@ -36,4 +37,5 @@ def render() -> str:
 
 
 if __name__ == "__main__":
+    arguments.none("dev.policy_digests", __doc__)
     FILE.write_text(render(), encoding="utf-8")

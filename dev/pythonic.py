@@ -11,6 +11,7 @@ import sys
 import venv
 from pathlib import Path
 
+from dev import arguments
 from dev.process import ProcessError
 from dev.toolchain import Report, cache_dir, locked
 
@@ -55,4 +56,5 @@ def _install(target: Path) -> None:
 
 
 if __name__ == "__main__":
+    arguments.none("dev.pythonic", __doc__)
     print(ensure(report=print))

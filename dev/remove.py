@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
 
-from dev import binaries, handmade, stack
+from dev import arguments, binaries, handmade, stack
 from dev.controlplane import EXISTING_CLUSTER, ControlPlane
 from dev.kube import Cluster, KubeError, RefusedError
 from dev.objects import Object, documents, title
@@ -143,6 +143,7 @@ def _try(step: Callable[[], None], name: str, refusals: dict[str, str]) -> None:
 
 def main() -> None:
     """Remove it from the cluster of `$BROKER_KUBECONFIG`."""
+    arguments.none("dev.remove", main.__doc__)
     report = binaries.console()
     with tempfile.TemporaryDirectory() as folder:
         plane = ControlPlane.from_environment(Path(folder), report=report)

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from dev import arguments
 from dev.postgres import EXISTING_SERVER, Postgres, installation
 from dev.process import ProcessError
 from reconciler.adapters.postgres.connection import migrate
@@ -63,6 +64,7 @@ def _normal(text: str) -> str:
 
 def main() -> None:
     """Write the file, from a server of our own."""
+    arguments.none("dev.schema_dump", main.__doc__)
     os.environ.pop(EXISTING_SERVER, None)
     with tempfile.TemporaryDirectory(prefix="broker-schema-") as folder:
         # The server's own user must reach its data.

@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from dev import arguments
 from dev.process import ProcessError
 from dev.toolchain import (
     FETCH_TIMEOUT_S,
@@ -127,4 +128,5 @@ def _download(name: str, pinned: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    arguments.none("dev.schemas", __doc__)
     fetch()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dev import arguments
 from tests.golden import cases
 
 
 def main() -> None:
+    arguments.none("tests.golden.regenerate", __doc__)
     for case in cases.every():
         (case / cases.RESPONSE).write_text(cases.response(case))
         print(case.name)

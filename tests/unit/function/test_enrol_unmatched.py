@@ -248,7 +248,7 @@ def test_a_star_that_fits_nothing_is_said_and_refuses_nothing(name: str) -> None
         "TRUE",
         "NotExpected",
         (
-            "the step means no resource that is there; input.resources[0].name: "
+            "the Enrol step matches no resource; input.resources[0].name: "
             f"'{name}' fits no resource that an earlier step composes"
         ),
     )
