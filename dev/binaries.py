@@ -104,6 +104,8 @@ BINARIES: Mapping[str, Binary] = {
         stamps=_KUBERNETES_STAMPS,
     ),
     "nats-server": Binary(module="nats", package="github.com/nats-io/nats-server/v2"),
+    # A few lines of ours around what other people's tools wait by.
+    "kstatus": Binary(module="kstatus", package="."),
 }
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "crossplane")
@@ -135,7 +137,7 @@ def cache_key(binary: Binary, *, module_dir: Path, machine: str) -> str:
 
     Args:
         binary: what is built.
-        module_dir: holds its `go.mod` and `go.sum`.
+        module_dir: holds its `go.mod` and `go.sum`, and sources where they are ours.
         machine: processor architecture.
     """
     digest = hashlib.sha256()
@@ -146,6 +148,7 @@ def cache_key(binary: Binary, *, module_dir: Path, machine: str) -> str:
         linker_flags(binary).encode(),
         binary.package.encode(),
         machine.encode(),
+        *(path.read_bytes() for path in sorted(module_dir.glob("*.go"))),
     ]
     for part in parts:
         digest.update(hashlib.sha256(part).digest())

@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol, assert_never
 from uuid import UUID, uuid5
 
 from function.compose import enrolled_substrate, record_manifest, stage, substrate, substrate_lookup
-from function.compose.conditions import StageResult, conditions_of, said
 from function.compose.stage import RecordState, Stage, SubstratePlan, TokenState
+from function.compose.status.conditions import StageResult, conditions_of, said
 from function.contract import conditions, names
 from function.contract.conditions import ConditionType, Reason
 from function.contract.errors import ContractError, forget_frames

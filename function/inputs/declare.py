@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from function.compose import merged_conditions, pipeline, substrate_identity
+from function.compose import pipeline, substrate_identity
+from function.compose.status import merged_conditions
 from function.contract import names
 from function.contract.record import Enrolment
 from function.inputs import declaration, settled

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from function.compose import merged_conditions, pipeline, siblings
+from function.compose import pipeline, siblings
+from function.compose.status import merged_conditions
 from function.contract import names
 from function.contract.errors import ContractError
 from function.contract.record import Declaration

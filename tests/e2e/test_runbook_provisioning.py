@@ -15,6 +15,7 @@ from dev.stack import Stack
 from function.contract import names
 from tests.e2e import runbook
 from tests.e2e.deploy.identity import BREAK_GLASS, MASTERS, Caller
+from tests.e2e.kstatus import kstatus
 from tests.e2e.world import (
     API,
     CLOUD_API,
@@ -78,6 +79,20 @@ def _reason(node: Node, kind: str) -> str:
     return str(condition_of(node.record(), kind).get("reason", ""))
 
 
+def _until_kstatus(node: Node, wanted: str) -> None:
+    """Wait until the XR says to other people's tools what its record says."""
+    wait_for(lambda: kstatus(node.xr()) == wanted, f"{node.name} {wanted}", explain=node.explain)
+
+
+def _warned(node: Node) -> set[str]:
+    """Return the reasons of the warnings on an XR."""
+    xr = node.xr()
+    assert xr is not None
+    events = node.cluster.list("v1", "Event", node.namespace)
+    own = [item for item in events if item["involvedObject"].get("uid") == xr["metadata"]["uid"]]
+    return {item["reason"] for item in own if item["type"] == "Warning"}
+
+
 def _mend_the_labels(node: Node) -> None:
     """Take the fault out of a declaration, as a commit would, until it is accepted."""
     # Server-side apply cannot take the last of our labels off: it would leave a null.
@@ -114,6 +129,7 @@ def test_entry_1_what_is_missing_is_named_and_nothing_is_declared_again(stack: S
     assert "spec.domainRef names no Domain" in told
     answer = runbook.why(stack, node)
     assert (answer["reason"], answer["runbook"]) == ("ProjectNotFound", "provisioning.md, entry 1")
+    _until_kstatus(node, "Failed")
     stack.plane.apply(_object("Domain", "rb-domain", meshCIDR="100.96.0.0/16"))
 
     handle = node.until_ready()
@@ -134,6 +150,7 @@ def test_entry_2_a_provider_that_hangs_is_seen_one_level_deeper(
     answer = runbook.why(stack, node)
     assert answer["culprit"] == f"Machine/{handle}"
     assert answer["runbook"] == "provisioning.md, entry 2"
+    assert kstatus(node.xr()) == "InProgress"
     path = f"/apis/{CLOUD_API}/namespaces/{node.namespace}/machines/{handle}"
     mended = {"metadata": {"annotations": {"cloud.demo.plexsphere.com/create": "works"}}}
     assert glass.patch(path, mended).ok
@@ -152,6 +169,7 @@ def test_entry_3_a_failed_one_starts_over_under_its_id(stack: Stack, scenes: Sce
     answer = runbook.why(stack, node)
     assert answer["culprit"] == f"Machine/{handle}"
     assert (answer["actor"], answer["runbook"]) == ("AUTHOR", "provisioning.md, entry 3")
+    _until_kstatus(node, "Failed")
     made(Kind.CREATE_FAILS)
     node.until_earned()
     _mend_the_labels(node)
@@ -196,6 +214,7 @@ def test_entry_5_a_machine_that_never_registers_is_replaced(stack: Stack, scenes
     assert told.split() == ["True", "Issued", "WaitingForRegistration"]
     answer = runbook.why(stack, node)
     assert (answer["actor"], answer["runbook"]) == ("MACHINE", "provisioning.md, entry 5")
+    assert kstatus(node.xr()) == "InProgress"
     node.until_earned()
     _mend_the_labels(node)
     runbook.follow(stack, node, page, "Fix")
@@ -226,6 +245,8 @@ def test_entry_6_a_lost_substrate_comes_back_when_a_person_says_so(
     assert "Increment spec.retry" in told
     answer = runbook.why(stack, node)
     assert (answer["reason"], answer["runbook"]) == ("SubstrateLost", "provisioning.md, entry 6")
+    _until_kstatus(node, "Failed")
+    assert "SubstrateLost" in _warned(node)
     assert node.substrate(handle) is None
     runbook.follow(stack, node, page, "Fix")
 
@@ -285,6 +306,8 @@ def test_entry_7_a_substrate_that_is_late_says_what_it_lacks_and_may_still_come(
     answer = runbook.why(stack, node)
     assert (answer["culprit"], answer["explanation"]) == (f"Machine/{handle}", NO_ROOM)
     assert answer["runbook"] == "provisioning.md, entry 7"
+    _until_kstatus(node, "Failed")
+    assert "ProvisioningTimeout" in _warned(node)
     assert condition_of(node.record(), "Stalled")["status"] == "True"
     assert condition_of(node.xr(), "ProvisioningFailed")["status"] == "False"
     path = f"/apis/{CLOUD_API}/namespaces/{node.namespace}/machines/{handle}"
@@ -293,6 +316,7 @@ def test_entry_7_a_substrate_that_is_late_says_what_it_lacks_and_may_still_come(
 
     assert node.until_ready(timeout_s=SECOND_LIFE_S) == handle
     assert condition_of(node.record(), "Stalled")["status"] == "False"
+    _until_kstatus(node, "Current")
 
 
 def _late(node: Node) -> str:

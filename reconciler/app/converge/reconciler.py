@@ -212,7 +212,12 @@ class Reconciler:
         )
         await self._drop_secrets(view, facts, done.life)
         observed = found.facts.observed
-        facts = replace(facts, uninjected=observed.uninjected, enrolment=found.options)
+        facts = replace(
+            facts,
+            uninjected=observed.uninjected,
+            failure=view.spec.observed.reason if observed.failed else "",
+            enrolment=found.options,
+        )
         unanswered_for = found.closed if found.facts.retried else None
         facts = postponed(facts, view, found.lost, unanswered_for)
         late = await self._overdue.judge(resource, view, facts)

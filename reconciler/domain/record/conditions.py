@@ -41,6 +41,7 @@ class StatusFacts:
         refusal_is_final: Whether only an edit can help.
         waiting: Why nothing happens at the moment; None when the phase explains it.
         stall: What only an operator can fix; None when nothing is.
+        failure: The terminal failure that its substrate reports; empty when it reports none.
         orphaned: The record lost its controlling XR.
         bootstrap: State of the current token.
         secret_name: The Secret of the current generation, once it exists.
@@ -58,6 +59,7 @@ class StatusFacts:
     refusal_is_final: bool = False
     waiting: Explanation | None = None
     stall: Explanation | None = None
+    failure: str = ""
     orphaned: bool = False
     bootstrap: BootstrapState = BootstrapState.NONE
     secret_name: str | None = None
@@ -90,7 +92,7 @@ def _ready(facts: StatusFacts) -> DesiredCondition:
         return _yes(Type.READY, Reason.NOT_INJECTED, message)
     if resource is not None and resource.phase is Phase.READY and facts.stall is None:
         return _yes(Type.READY, Reason.REGISTERED, "The substrate is ready and enrolled.")
-    why = facts.stall or facts.refusal or facts.waiting or _progress(resource)
+    why = facts.stall or facts.refusal or facts.waiting or _stall(facts) or _progress(resource)
     return _no(Type.READY, why.reason, why.message)
 
 
@@ -118,7 +120,7 @@ def _stall(facts: StatusFacts) -> Explanation | None:
     if facts.refusal is not None and facts.refusal_is_final:
         return facts.refusal
     if facts.resource is not None and facts.resource.phase is Phase.FAILED:
-        message = "The substrate failed terminally. Fix the cause, then increment spec.retry."
+        message = progress.failed(facts.failure, retry=facts.resource.accepted.retry)
         return Explanation(reason=Reason.FAILED, message=message)
     return None
 

@@ -28,3 +28,16 @@ def explain(phase: Phase | None) -> tuple[str, str]:
     if phase is None:
         return Reason.PROGRESSING, "The declaration is being checked."
     return _TOLD.get(phase, (phase.value, f"The resource is in phase {phase.value}."))
+
+
+def failed(failure: str, *, retry: int) -> str:
+    """Return which fact keeps a resource Failed, so that a retry is answered by it, too.
+
+    Args:
+        failure: What the substrate reports; empty when it reports no failure any more.
+        retry: The accepted `spec.retry`.
+    """
+    if not failure:
+        return "The substrate reports no terminal failure any more. Increment spec.retry."
+    after = f"With spec.retry {retry} accepted, the substrate" if retry else "The substrate"
+    return f"{after} reports: {failure.rstrip('. ')}. Fix the cause, then increment spec.retry."

@@ -8,7 +8,7 @@ import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 
 from function import fn
-from function.compose.conditions import MESSAGE_MAX
+from function.compose.status.conditions import MESSAGE_MAX
 from function.contract.strategy import Phase
 from tests.unit.function import given
 from tests.unit.function.enrol_world import World, entry, server

@@ -17,6 +17,7 @@ INJECTED = ConditionType.BOOTSTRAP_INJECTED
 REGISTERED = ConditionType.NODE_REGISTERED
 FAILED = ConditionType.PROVISIONING_FAILED
 TAGGED = ConditionType.CLOUD_TAGS_COMPLETE
+PROGRESS = (ConditionType.STALLED, ConditionType.RECONCILING)
 
 NODE = {"id": "n-1", "meshIP": "100.64.0.7", "registeredAt": "2026-01-01T00:00:00Z"}
 
@@ -654,7 +655,7 @@ def test_every_answer_gives_every_condition_with_reason_and_message() -> None:
 
     for outcome in moments:
         given_types = [each.type for each in outcome.verdicts]
-        assert given_types == [ADMITTED, INJECTED, REGISTERED, FAILED, TAGGED]
+        assert given_types == [ADMITTED, INJECTED, REGISTERED, FAILED, TAGGED, *PROGRESS]
         assert all(each.reason and each.message for each in outcome.verdicts)
 
 

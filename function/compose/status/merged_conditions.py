@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from function.compose.conditions import MESSAGE_MAX
+from function.compose.status.conditions import MESSAGE_MAX
+from function.compose.status.progress import stopped
 from function.contract import conditions
 from function.contract.conditions import ConditionType, DesiredCondition, Reason
 from function.model.call import Answer, ComposedNode, Notice, Outcome, Ttl
@@ -19,8 +20,12 @@ from function.model.objects import Raw
 _SOONEST: Final = (Ttl.WAITING, Ttl.CUT_OFF, Ttl.REFUSED, Ttl.STEADY)
 _RESPONSIVE: Final = "Responsive"
 """Crossplane's condition: False while the XR's breaker is open; it is set before each run."""
-_ALARM: Final = ConditionType.PROVISIONING_FAILED
-"""The condition of which True is the one to read."""
+_ALARMS: Final = frozenset(
+    {ConditionType.PROVISIONING_FAILED, ConditionType.STALLED, ConditionType.RECONCILING}
+)
+"""The conditions of which True is the one to read."""
+_RELEASES: Final = frozenset({Reason.FORCE_RELEASED, Reason.RECREATING})
+"""What is said of a node that is given up, or whose machine is replaced."""
 
 
 def merged(outcomes: Mapping[str, Outcome]) -> tuple[DesiredCondition, ...]:
@@ -36,7 +41,23 @@ def merged(outcomes: Mapping[str, Outcome]) -> tuple[DesiredCondition, ...]:
         return next(iter(outcomes.values())).verdicts
     # Every outcome gives the same types in one order.
     by_type = zip(*(outcome.verdicts for outcome in outcomes.values()), strict=True)
-    return tuple(_joined([*outcomes], said) for said in by_type)
+    return _settled(tuple(_joined([*outcomes], said) for said in by_type))
+
+
+def _settled(said: tuple[DesiredCondition, ...]) -> tuple[DesiredCondition, ...]:
+    """Return conditions of which `Reconciling` is False where one resource is stalled.
+
+    kstatus takes the first of the two that is True, and the one that somebody must act on counts.
+    """
+    stalled = next(one for one in said if one.type is ConditionType.STALLED)
+    return _replaced(said, stopped(stalled.reason, stalled.message)) if stalled.status else said
+
+
+def _replaced(
+    said: tuple[DesiredCondition, ...], others: Iterable[DesiredCondition]
+) -> tuple[DesiredCondition, ...]:
+    by_type = {one.type: one for one in others}
+    return tuple(by_type.get(one.type, one) for one in said)
 
 
 _NOTHING: Final = "the Enrol step matches no resource"
@@ -48,6 +69,8 @@ _NOBODY: Final = tuple(
         (ConditionType.NODE_REGISTERED, False, Reason.NOT_EXPECTED),
         (ConditionType.PROVISIONING_FAILED, False, Reason.NOT_FAILED),
         (ConditionType.CLOUD_TAGS_COMPLETE, True, Reason.COMPLETE),
+        (ConditionType.STALLED, False, Reason.NOT_EXPECTED),
+        (ConditionType.RECONCILING, False, Reason.NOT_EXPECTED),
     )
 )
 
@@ -68,7 +91,7 @@ def refused(
     refusal = DesiredCondition(
         type=kind, status=False, reason=Reason.RESOURCE_NOT_FOUND, message=message
     )
-    return tuple(refusal if one.type is kind else one for one in said)
+    return _replaced(said, (refusal, *stopped(refusal.reason, refusal.message)))
 
 
 def noted(said: tuple[DesiredCondition, ...], text: str) -> tuple[DesiredCondition, ...]:
@@ -98,15 +121,23 @@ def ttl(told: Raw, ttls: Iterable[Ttl]) -> Ttl:
 def notices(told: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
     """Return the warnings that the XR's conditions do not tell already.
 
+    A label that is no cloud tag, what somebody has to act on, and a node that is given up.
+
     Idempotency: once the condition is on the XR, nothing more is said.
     """
     return tuple(
         Notice(reason=verdict.reason, message=verdict.message)
         for verdict in said
-        if verdict.type is ConditionType.CLOUD_TAGS_COMPLETE
-        and verdict.status is False
-        and not _is_told(told, verdict)
+        if _warns(verdict) and not _is_told(told, verdict)
     )
+
+
+def _warns(verdict: DesiredCondition) -> bool:
+    if verdict.type is ConditionType.CLOUD_TAGS_COMPLETE:
+        return verdict.status is False
+    if verdict.type is ConditionType.NODE_REGISTERED:
+        return verdict.reason in _RELEASES
+    return verdict.type is ConditionType.STALLED and verdict.status is True
 
 
 def refusals(told: Raw, text: str) -> tuple[Notice, ...]:
@@ -164,7 +195,7 @@ _GOOD: Final = 2
 def _rank(verdict: DesiredCondition) -> int:
     if verdict.status is None:
         return 1
-    good = verdict.status is not (verdict.type is _ALARM)
+    good = verdict.status is not (verdict.type in _ALARMS)
     return _GOOD if good else 0
 
 

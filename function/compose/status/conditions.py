@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from function.compose import record_manifest, substrate_lookup
 from function.compose.stage import Stage
+from function.compose.status.progress import progress
 from function.contract import conditions
 from function.contract.conditions import ConditionType, DesiredCondition, ObservedCondition, Reason
 from function.contract.errors import ContractError
@@ -51,13 +52,22 @@ class StageResult:
 
 def conditions_of(facts: Facts, judged: StageResult) -> tuple[DesiredCondition, ...]:
     """Return every condition, each of its own type, in one order."""
-    return (
+    found = (
         _admitted(facts, judged),
         _injected(facts, judged),
         _registered(facts, judged),
         _failed(facts, judged),
         _tagged(facts),
     )
+    moves = progress(
+        found,
+        stalled=said(facts, ConditionType.STALLED),
+        reconciling=said(facts, ConditionType.RECONCILING),
+        phase=facts.status.phase,
+        going=facts.record is not None and facts.record.terminating,
+        preview=judged.stage is Stage.PREVIEW,
+    )
+    return (*found, *map(_verdict, moves))
 
 
 def said(facts: Facts, condition_type: ConditionType) -> ObservedCondition | None:
