@@ -1,7 +1,6 @@
 """The conditions of a record, as total functions over the facts of a reconcile.
 
-The facts of a status and the verdicts on them. Source: kinds.md; Kubernetes API
-conventions, "Conditions"; kstatus.
+Source: kinds.md; Kubernetes API conventions, "Conditions"; kstatus.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from reconciler.wiring.relay import EVENTS
 from tests.fakes.events import RecordingSink
 from tests.integration.events.silence import way_to
 from tests.integration.events.stage import CLEAR, append, at_work, until
-from tests.integration.events.test_bell import _bell, _hung
+from tests.integration.events.test_notify_channel import _bell, _hung
 
 pytestmark = pytest.mark.integration
 

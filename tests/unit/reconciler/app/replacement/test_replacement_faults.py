@@ -21,7 +21,7 @@ from tests.fakes.identity import InMemoryNodeDeregistrar
 from tests.fakes.memory import FrozenClock, MemoryStore
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld
-from tests.unit.reconciler.app.recreation_world import (
+from tests.unit.reconciler.app.replacement_world import (
     TIMEOUT,
     audit_of,
     make_world,

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from function.contract.strategy import Phase
-from tests.unit.reconciler.app.recreation_world import (
+from tests.unit.reconciler.app.replacement_world import (
     make_world,
     overdue_world,
     reason_of,

@@ -12,7 +12,7 @@ from reconciler.app.status.waiting_messages import PIPELINE_S
 from reconciler.domain.replacement import transitions
 from reconciler.domain.teardown.release import XRFacts
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld
-from tests.unit.reconciler.app.recreation_world import (
+from tests.unit.reconciler.app.replacement_world import (
     audit_of,
     make_world,
     overdue_world,

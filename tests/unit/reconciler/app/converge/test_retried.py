@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from function.contract.strategy import Phase
-from tests.unit.reconciler.app.recreation_world import make_world, reason_of
+from tests.unit.reconciler.app.replacement_world import make_world, reason_of
 from tests.unit.reconciler.app.world import World
 
 FAILURE = "QuotaExceeded: no more servers"

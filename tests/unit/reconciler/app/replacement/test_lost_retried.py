@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from function.contract.strategy import Phase
-from tests.unit.reconciler.app.recreation_world import audit_of, make_world, reason_of, uid_of
+from tests.unit.reconciler.app.replacement_world import audit_of, make_world, reason_of, uid_of
 from tests.unit.reconciler.app.world import World
 
 ANEW = "made-in-flight"

@@ -18,7 +18,7 @@ from reconciler.app.replacement.replacement import SILENT_S
 from reconciler.domain.aggregate.resource import ProvisionedResource
 from tests.unit.reconciler import samples
 from tests.unit.reconciler.app.enrolled_world import EnrolledWorld
-from tests.unit.reconciler.app.recreation_world import (
+from tests.unit.reconciler.app.replacement_world import (
     TIMEOUT,
     audit_of,
     make_world,

@@ -1,0 +1,1 @@
+"""What is accepted, and what is refused, on fakes."""

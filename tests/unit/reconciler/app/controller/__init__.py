@@ -1,0 +1,1 @@
+"""The controller, its sweeps and its leader election, on fakes."""

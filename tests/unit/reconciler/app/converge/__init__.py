@@ -1,0 +1,1 @@
+"""One record on its way to Ready, on fakes."""

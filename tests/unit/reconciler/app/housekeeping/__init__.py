@@ -1,0 +1,1 @@
+"""The orphan sweep and retention, on fakes."""

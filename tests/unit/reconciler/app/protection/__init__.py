@@ -1,0 +1,1 @@
+"""What is held while a node needs it, on fakes."""

@@ -1,0 +1,1 @@
+"""Bootstrap tokens, and for how long nodes could get through, on fakes."""

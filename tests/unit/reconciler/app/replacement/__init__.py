@@ -1,0 +1,1 @@
+"""Machines whose nodes do not come, and substrates that were lost, on fakes."""
