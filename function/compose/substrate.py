@@ -89,9 +89,10 @@ def create(facts: Facts, accepted: Declaration, enrolment: Enrolment) -> dict[st
             large for the cloud, or the ProviderConfig is not known yet.
     """
     if facts.blueprint is None:
+        name = None if accepted.blueprint is None else accepted.blueprint.name
         raise ContractError(
             field="spec.blueprintRef",
-            rule="names no BlueprintVersion that exists",
+            rule=f"BlueprintVersion {name!r} not found",
             reason=Reason.BLUEPRINT_NOT_FOUND,
         )
     fields: dict[inject.Path, str] = {}

@@ -115,7 +115,7 @@ def _read(raw: Raw, objects: DeclaredObjects) -> _Declared:
         )
     spec = parsing.parsed(_Spec, mapping(raw.get("spec")), "spec")
     labels = checked_labels(spec.labels or {})
-    blueprint = _blueprint(objects)
+    blueprint = _blueprint(objects, spec.blueprint_ref.name)
     identity = {
         "api_version": xr.api_version,
         "kind": xr.kind,
@@ -128,7 +128,7 @@ def _read(raw: Raw, objects: DeclaredObjects) -> _Declared:
         blueprint=BlueprintReference(name=spec.blueprint_ref.name, version=blueprint.version),
         injection_strategy=blueprint.injection_strategy,
         mesh_role=blueprint.mesh_role,
-        provider=_provider(objects, blueprint),
+        provider=_provider(objects, blueprint, spec.cloud_credential_ref.name),
         cloud_credential=spec.cloud_credential_ref.name,
         labels=labels,
         retry=spec.retry,
@@ -177,9 +177,10 @@ def _same_node(declared: Declaration, accepted: Declaration) -> None:
             raise ContractError(field=field, rule=rule, reason=Reason.IMMUTABLE)
 
 
-def _blueprint(objects: DeclaredObjects) -> BlueprintVersionSpec:
+def _blueprint(objects: DeclaredObjects, name: str | None) -> BlueprintVersionSpec:
     field = "spec.blueprintRef"
-    raw = _found(objects.blueprint, field, Reason.BLUEPRINT_NOT_FOUND, "BlueprintVersion")
+    sought = f"BlueprintVersion {name!r}"
+    raw = _found(objects.blueprint, field, Reason.BLUEPRINT_NOT_FOUND, sought)
     blueprint = parsing.shared(raw, _blueprint_spec)
     if blueprint.xr.scope == "Cluster":
         raise ContractError(
@@ -207,13 +208,17 @@ def _cloud_spec(raw: Raw) -> CloudSpec:
     return parsing.parsed(CloudSpec, mapping(raw.get("spec")), "Cloud.spec")
 
 
-def _provider(objects: DeclaredObjects, blueprint: BlueprintVersionSpec) -> CloudProvider:
+def _provider(
+    objects: DeclaredObjects, blueprint: BlueprintVersionSpec, name: str
+) -> CloudProvider:
     if objects.preview and (objects.credential.raw is None or objects.cloud.raw is None):
         return blueprint.provider_kinds[0]
     field = "spec.cloudCredentialRef"
-    raw = _found(objects.credential, field, Reason.CREDENTIAL_NOT_FOUND, "CloudCredential")
-    parsing.shared(raw, _credential_spec)
-    raw = _found(objects.cloud, "CloudCredential.spec.cloudRef", Reason.CLOUD_NOT_FOUND, "Cloud")
+    sought = f"CloudCredential {name!r}"
+    raw = _found(objects.credential, field, Reason.CREDENTIAL_NOT_FOUND, sought)
+    credential = parsing.shared(raw, _credential_spec)
+    sought = f"Cloud {credential.cloud_ref.name!r}"
+    raw = _found(objects.cloud, "CloudCredential.spec.cloudRef", Reason.CLOUD_NOT_FOUND, sought)
     cloud = parsing.shared(raw, _cloud_spec)
     if cloud.provider not in blueprint.provider_kinds:
         raise ContractError(
@@ -226,23 +231,22 @@ def _provider(objects: DeclaredObjects, blueprint: BlueprintVersionSpec) -> Clou
 
 def at_hand(objects: DeclaredObjects, accepted: Declaration | None) -> BlueprintVersionSpec | None:
     """Return the blueprint if it is readable and the one that was accepted."""
-    if accepted is not None and accepted.blueprint is not None:
-        name = metadata(objects.blueprint.raw or {}).get("name")
-        if name != accepted.blueprint.name:
-            return None
+    known = None if accepted is None or accepted.blueprint is None else accepted.blueprint.name
+    if known is not None and metadata(objects.blueprint.raw or {}).get("name") != known:
+        return None
     try:
-        return _blueprint(objects)
+        return _blueprint(objects, known)
     except (_RefusedError, ContractError):
         return None
 
 
-def _found(lookup: Lookup, field: str, reason: str, kind: str) -> Raw:
+def _found(lookup: Lookup, field: str, reason: str, sought: str) -> Raw:
     if lookup.raw is not None:
         return lookup.raw
     if lookup.looked:
-        error = ContractError(field=field, rule=f"names no {kind} that exists", reason=reason)
+        error = ContractError(field=field, rule=f"{sought} not found", reason=reason)
         raise _RefusedError(Refusal(error=error, waiting=True))
     error = ContractError(
-        field=field, rule=f"waiting for Crossplane to look up the {kind}", reason=reason
+        field=field, rule=f"waiting for Crossplane to look up {sought}", reason=reason
     )
     raise _RefusedError(Refusal(error=error, pending=True))

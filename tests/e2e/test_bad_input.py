@@ -174,7 +174,9 @@ def test_a_blueprint_whose_xrd_is_absent_is_refused(stack: Stack, refused: Node)
 
     refused.apply()
 
-    _refused(refused, "UnsupportedBlueprint", "is not served here")
+    _refused(
+        refused, "UnsupportedBlueprint", "is not served; check that its CRD or XRD is established"
+    )
 
 
 def test_a_credential_of_another_project_is_refused_until_it_is_allowed(

@@ -126,7 +126,7 @@ def test_entry_1_what_is_missing_is_named_and_nothing_is_declared_again(stack: S
 
     told = runbook.follow(stack, node, page, "Diagnose")
     assert '"reason":"ProjectNotFound"' in told
-    assert "spec.domainRef names no Domain" in told
+    assert "spec.domainRef: Domain 'rb-domain' not found" in told
     answer = runbook.why(stack, node)
     assert (answer["reason"], answer["runbook"]) == ("ProjectNotFound", "provisioning.md, entry 1")
     _until_kstatus(node, "Failed")

@@ -94,7 +94,7 @@ class AdmissionGate:
         project_id = view.project_id
         project = None if project_id is None else self._catalog.project(project_id)
         if project is None:
-            message = "metadata.namespace: does not belong to a Project that exists"
+            message = f"metadata.namespace: {view.namespace!r} belongs to no Project that exists"
             raise AssignmentNotFoundError(message)
         if not project.namespace_ready:
             message = "metadata.namespace: the Project's namespace is not Ready"

@@ -90,7 +90,8 @@ class ProjectReconciler:
         domain = self._gateway.domain(spec.domain_ref.name)
         if domain is None:
             name = metadata["name"]
-            message = f"cannot place project {name!r}: spec.domainRef names no Domain that exists"
+            wanted = spec.domain_ref.name
+            message = f"cannot place project {name!r}: spec.domainRef: Domain {wanted!r} not found"
             raise InvalidInputError(message)
         await self._repository.ensure_domain(spec.domain_ref.name, domain.mesh_cidr)
         project_id = await self._repository.ensure_project(

@@ -51,10 +51,12 @@ def judge(
         message = "spec.declaration: must name a blueprint and a cloud credential"
         raise RefusedError(message, reason=Reason.UNSUPPORTED_BLUEPRINT)
     if blueprint is None:
-        message = "spec.blueprintRef.name: names no BlueprintVersion that exists"
+        name = declaration.blueprint.name
+        message = f"spec.blueprintRef.name: BlueprintVersion {name!r} not found"
         raise BlueprintNotFoundError(message)
     named = "spec.cloudCredentialRef.name"
-    credential, cloud = _usable(named, credential, cloud, project=project)
+    own = declaration.cloud_credential
+    credential, cloud = _usable(f"{named}: CloudCredential {own!r}", credential, cloud, project)
     _consistent(declaration, blueprint, cloud)
     parameter_rules.judge(declaration, blueprint, before)
     return blueprint, credential, cloud
@@ -90,7 +92,8 @@ def judge_enrolled(
     if declaration.cloud_credential is None:
         return
     named = "input.resources.cloudCredential"
-    _, cloud = _usable(named, credential, cloud, project=project)
+    own = declaration.cloud_credential
+    _, cloud = _usable(f"{named}: CloudCredential {own!r}", credential, cloud, project)
     if cloud.provider is not declaration.provider:
         message = (
             f"input.resources.provider: must be {cloud.provider}, as in the credential's Cloud"
@@ -99,16 +102,16 @@ def judge_enrolled(
 
 
 def _usable(
-    field: str, credential: CloudCredentialSpec | None, cloud: CloudSpec | None, *, project: str
+    named: str, credential: CloudCredentialSpec | None, cloud: CloudSpec | None, project: str
 ) -> tuple[CloudCredentialSpec, CloudSpec]:
     if credential is None:
-        message = f"{field}: names no CloudCredential that exists"
+        message = f"{named} not found"
         raise CredentialNotFoundError(message)
     if project not in credential.projects:
-        message = f"{field}: Project {project!r} is not in spec.projects of this CloudCredential"
+        message = f"{named} does not list Project {project!r} in its spec.projects"
         raise RefusedError(message, reason=Reason.CREDENTIAL_NOT_ALLOWED)
     if cloud is None:
-        message = f"{field}: spec.cloudRef of this CloudCredential names no Cloud that exists"
+        message = f"{named}: spec.cloudRef: Cloud {credential.cloud_ref.name!r} not found"
         raise CloudNotFoundError(message)
     return credential, cloud
 

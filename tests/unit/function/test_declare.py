@@ -24,17 +24,23 @@ REFUSALS = {
     "unknown blueprint": (
         given.xr(),
         given.required(blueprint=None),
-        ("BlueprintNotFound", "spec.blueprintRef: names no BlueprintVersion that exists"),
+        (
+            "BlueprintNotFound",
+            "spec.blueprintRef: BlueprintVersion 'generic-vm-v1alpha1' not found",
+        ),
     ),
     "unknown credential": (
         given.xr(),
         given.required(credential=None),
-        ("CredentialNotFound", "spec.cloudCredentialRef: names no CloudCredential that exists"),
+        (
+            "CredentialNotFound",
+            "spec.cloudCredentialRef: CloudCredential 'hetzner-eu-main' not found",
+        ),
     ),
     "unknown cloud": (
         given.xr(),
         given.required(cloud=None),
-        ("CloudNotFound", "CloudCredential.spec.cloudRef: names no Cloud that exists"),
+        ("CloudNotFound", "CloudCredential.spec.cloudRef: Cloud 'hetzner-eu' not found"),
     ),
     "cluster-scoped blueprint": (
         given.xr(),
