@@ -117,7 +117,7 @@ class Outcome:
         substrate: The substrate, or None to compose none.
         ready: Whether the composite is ready; always given.
         open: Whether nothing of ours holds the composite's readiness back.
-        verdicts: The four conditions.
+        verdicts: The conditions, in one order.
         status: Fields of the XR's status.
         ttl: How long the answer holds.
         requirements: Every object that is needed, by requirement name.

@@ -12,6 +12,7 @@ from reconciler.domain.diagnosis.facts import (
     ConditionFacts,
     DiagnosisFacts,
     NodeFacts,
+    ObjectFacts,
     Presence,
 )
 from reconciler.domain.diagnosis.remedies import (
@@ -58,17 +59,27 @@ def _going(facts: DiagnosisFacts) -> Cause | None:
     """Of a deletion: what keeps a node's record, or the XR where no record is left."""
     gone = facts.xr.deleting_since or facts.xr.presence is Presence.ABSENT
     for node in facts.nodes:
-        if gone or node.record.deleting_since:
-            stuck = node.record.condition(ConditionType.SUBSTRATE_DELETED, "False")
-            ready = node.record.condition(ConditionType.READY, "False")
-            said = stuck if stuck is not None and stuck.reason == Reason.CHILD_STUCK else ready
-            if said is not None:
-                return said_by(node.record, said)
+        said = _keeps(node.record) if gone or node.record.deleting_since else None
+        if said is not None:
+            return said_by(node.record, said)
     if facts.nodes or not facts.xr.deleting_since:
         return None
     keepers = ", ".join(facts.xr.finalizers) or "none"
     text = f"it is being deleted; no node is left, its finalizers are: {keepers}"
     return stated(facts.xr, "Deleting", text, Remedy(Actor.NOBODY, Command.DESCRIBE))
+
+
+def _keeps(record: ObjectFacts) -> ConditionFacts | None:
+    """Return what keeps a record that goes: a failure before a stuck object before progress."""
+    ready = record.condition(ConditionType.READY, "False")
+    stuck = record.condition(ConditionType.SUBSTRATE_DELETED, "False")
+    if stuck is None or stuck.reason != Reason.CHILD_STUCK:
+        return ready
+    fails = ready is not None and ready.reason not in _PROGRESS
+    return ready if fails else stuck
+
+
+_PROGRESS: Final = frozenset({Reason.DEREGISTERING, Reason.DEPROVISIONING})
 
 
 def _orphaned(facts: DiagnosisFacts) -> Cause | None:

@@ -61,6 +61,6 @@ async def test_a_failed_resource_starts_over_with_the_same_id_substrate_and_toke
     assert told == [
         f"broker.ProvisionedResource{step}" for step in ("Requested", "Failed", "Ready")
     ]
-    assert audited == [("retry", "spec.retry was raised from 1 to 2: it was Failed")]
+    assert audited == [("retry", "spec.retry was raised from 1 to 2 in phase Failed")]
     assert handle == life.handle
     assert tokens == 1

@@ -136,6 +136,8 @@ async def test_conditions_and_requirements_are_on_the_wire() -> None:
         "NodeRegistered",
         "ProvisioningFailed",
         "CloudTagsComplete",
+        "Reconciling",
+        "Stalled",
     }
     selector = answer.requirements.resources["cloud"]
     assert (selector.kind, selector.match_name) == ("Cloud", "hetzner-eu")
@@ -295,6 +297,6 @@ async def test_hostile_objects_never_break_the_function_or_drop_the_substrate() 
             assert given.TOKEN not in fatal(answer)
         else:
             assert "substrate" in answer.desired.resources
-            assert len(answer.conditions) == 5
+            assert len(answer.conditions) == 7
 
     assert internal == 0

@@ -24,6 +24,8 @@ TYPES = [
     "CloudTagsComplete",
     "NodeRegistered",
     "ProvisioningFailed",
+    "Reconciling",
+    "Stalled",
 ]
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _MESSAGE_MAX = 1024
@@ -53,7 +55,7 @@ def is_readable(answer: fnv1.RunFunctionResponse) -> None:
 
 
 def says_all(answer: fnv1.RunFunctionResponse) -> None:
-    """All five conditions, each once, as the API server takes them."""
+    """All conditions, each once, as the API server takes them."""
     assert sorted(one.type for one in answer.conditions) == TYPES
     for one in answer.conditions:
         assert one.status != fnv1.STATUS_CONDITION_UNSPECIFIED

@@ -205,6 +205,18 @@ def test_a_deletion_is_explained_by_the_record_that_is_left(xr: ObjectFacts) -> 
     assert found.explanation == "Machine/pr-1 has finalizer x."
 
 
+def test_a_refused_deletion_is_told_before_what_it_leaves_standing() -> None:
+    refused = {
+        "Ready": ("False", "RightsMissing", "cannot delete XGenericVM/pr-1: this one stays"),
+        "SubstrateDeleted": ("False", "ChildStuck", "Machine/pr-1 is not being deleted."),
+    }
+    node = NodeFacts(record=record(refused, deleting_since=SINCE), phase=Phase.DEPROVISIONING)
+
+    found = diagnose(facts_of(node, GONE))
+
+    assert (found.reason, found.runbook) == ("RightsMissing", "deletion.md, entry 2")
+
+
 def test_an_orphaned_record_is_said_to_be_one() -> None:
     orphan = record({"Ready": ("True", "Registered", ""), "Orphaned": ("True", "Orphaned", "o")})
 
