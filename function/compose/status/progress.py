@@ -19,6 +19,9 @@ _ALARMS: Final = (
 )
 """The conditions, and their statuses, after which nothing goes on by itself."""
 
+_PASSING: Final = frozenset({Reason.NAMESPACE_NOT_READY})
+"""Refusals that the reconciler itself ends: a Project's namespace converges."""
+
 _AWAITED: Final = (Reason.WAITING_FOR_RECONCILER, "waiting for the reconciler")
 _AT_REST: Final = (Phase.READY.value, "the reconcile is complete")
 
@@ -45,9 +48,8 @@ def progress(
         preview: Nothing is reconciled.
     """
     by_type = {one.type: one for one in judged}
-    alarm = next(
-        (by_type[kind] for kind, status in _ALARMS if by_type[kind].status is status), None
-    )
+    alarms = (by_type[kind] for kind, status in _ALARMS if by_type[kind].status is status)
+    alarm = next((one for one in alarms if one.reason not in _PASSING), None)
     if alarm is not None and not going:
         return stopped(alarm.reason, alarm.message)
     if stalled is not None and stalled.status == "True":

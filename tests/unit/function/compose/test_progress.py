@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from function.compose.status.merged_conditions import merged, notices
@@ -108,6 +108,23 @@ def test_a_live_one_mirrors_whether_the_reconciler_is_done() -> None:
         live = each.admitted and not each.failed and each.stalled != "True" and not each.preview
         if live and each.reconciling in ("True", "False"):
             assert str(each.judged()[1].status) == each.reconciling
+
+
+def test_a_namespace_that_converges_is_under_way() -> None:
+    said = given.answer().verdicts
+    waiting = tuple(
+        replace(one, status=False, reason=Reason.NAMESPACE_NOT_READY)
+        if one.type is ConditionType.ADMITTED
+        else one
+        for one in said
+    )
+
+    stalled, reconciling = progress(
+        waiting, stalled=None, reconciling=_observed("True", "NamespaceNotReady", "soon"),
+        phase=None, going=False, preview=False,
+    )  # fmt: skip
+
+    assert (stalled.status, reconciling.status) == (False, True)
 
 
 def test_before_the_first_status_the_reconciler_is_awaited() -> None:
