@@ -82,6 +82,8 @@ def _with(
     said, notices = answered.verdicts, answered.notices
     if missing.refused:
         said = merged_conditions.refused(said, outcomes, missing.text)
+        # The XR's own stall is this refusal from now on, and has a notice of its own.
+        notices = merged_conditions.notices(request.told, merged_conditions.unstalled(said))
         notices += merged_conditions.refusals(request.told, missing.text)
     elif missing.text:
         said = merged_conditions.noted(said, missing.text)

@@ -79,6 +79,9 @@ def _facts(name: str, *, namespace: str | None, path: Path, context: str | None)
 
 async def _read(name: str, namespace: str, path: Path, context: str | None) -> DiagnosisFacts:
     resource_type, slash, rest = name.partition("/")
+    if "/" in rest or "/" in namespace:
+        message = "NAME is NAME or TYPE/NAME, and --namespace one name"
+        raise UnknownTypeError(message)
     client = await open_client(path, context=context)
     try:
         async with asyncio.timeout(TIMEOUT_S):

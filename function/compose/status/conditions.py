@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from function.compose import record_manifest, substrate_lookup
 from function.compose.stage import Stage
-from function.compose.status.progress import progress
+from function.compose.status.progress import ProgressFacts, progress
 from function.contract import conditions
 from function.contract.conditions import ConditionType, DesiredCondition, ObservedCondition, Reason
 from function.contract.errors import ContractError
@@ -59,13 +59,18 @@ def conditions_of(facts: Facts, judged: StageResult) -> tuple[DesiredCondition, 
         _failed(facts, judged),
         _tagged(facts),
     )
+    admitted, _, _, failed, _ = found
     moves = progress(
-        found,
-        stalled=said(facts, ConditionType.STALLED),
-        reconciling=said(facts, ConditionType.RECONCILING),
-        phase=facts.status.phase,
-        going=facts.record is not None and facts.record.terminating,
-        preview=judged.stage is Stage.PREVIEW,
+        ProgressFacts(
+            admitted=admitted,
+            failed=failed,
+            stalled=said(facts, ConditionType.STALLED),
+            reconciling=said(facts, ConditionType.RECONCILING),
+            phase=facts.status.phase,
+            withheld=judged.withheld,
+            going=facts.drain or (facts.record is not None and facts.record.terminating),
+            preview=judged.stage is Stage.PREVIEW,
+        )
     )
     return (*found, *map(_verdict, moves))
 

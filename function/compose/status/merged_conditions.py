@@ -6,6 +6,7 @@ the one worth reading speaks first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -126,10 +127,15 @@ def notices(told: Raw, said: Iterable[DesiredCondition]) -> tuple[Notice, ...]:
     Idempotency: once the condition is on the XR, nothing more is said.
     """
     return tuple(
-        Notice(reason=verdict.reason, message=verdict.message)
+        Notice(reason=verdict.reason, message=_OTHERS.sub("", verdict.message))
         for verdict in said
         if _warns(verdict) and not _is_told(told, verdict)
     )
+
+
+def unstalled(said: Iterable[DesiredCondition]) -> tuple[DesiredCondition, ...]:
+    """Return conditions without `Stalled`, whose notice is somebody else's."""
+    return tuple(one for one in said if one.type is not ConditionType.STALLED)
 
 
 def _warns(verdict: DesiredCondition) -> bool:
@@ -185,6 +191,10 @@ def _joined(names: list[str], said: tuple[DesiredCondition, ...]) -> DesiredCond
     return replace(verdict, message=f"{message}{others}")
 
 
+_OTHERS: Final = re.compile(r"; \d+ more of its resources are affected$")
+"""What `_others` says; it changes with every further resource, and is no news by itself."""
+
+
 def _others(alike: int) -> str:
     return f"; {alike} more of its resources are affected" if alike else ""
 
@@ -201,4 +211,6 @@ def _rank(verdict: DesiredCondition) -> int:
 
 def _is_told(told: Raw, verdict: DesiredCondition) -> bool:
     found = conditions.find(told, verdict.type)
-    return found is not None and (found.reason, found.message) == (verdict.reason, verdict.message)
+    if found is None or found.reason != verdict.reason:
+        return False
+    return _OTHERS.sub("", found.message) == _OTHERS.sub("", verdict.message)

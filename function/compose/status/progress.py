@@ -7,20 +7,23 @@ the same conditions from the reconciler; of a record that goes they are what cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from function.contract.conditions import ConditionType, DesiredCondition, ObservedCondition, Reason
+from function.contract.errors import ContractError
 from function.contract.strategy import Phase
 
-_ALARMS: Final = (
-    (ConditionType.ADMITTED, False),
-    (ConditionType.PROVISIONING_FAILED, True),
+_PASSING: Final = frozenset(
+    {
+        Reason.BLUEPRINT_NOT_FOUND,
+        Reason.NAMESPACE_NOT_READY,
+        Reason.WAITING_FOR_CROSSPLANE,
+        Reason.WAITING_FOR_RECONCILER,
+        Reason.WAITING_FOR_TOKEN,
+    }
 )
-"""The conditions, and their statuses, after which nothing goes on by itself."""
-
-_PASSING: Final = frozenset({Reason.NAMESPACE_NOT_READY})
-"""Refusals that the reconciler itself ends: a Project's namespace converges."""
+"""Why no bootstrap is made, or nothing is admitted, for a while only."""
 
 _AWAITED: Final = (Reason.WAITING_FOR_RECONCILER, "waiting for the reconciler")
 _AT_REST: Final = (Phase.READY.value, "the reconcile is complete")
@@ -28,42 +31,65 @@ _AT_REST: Final = (Phase.READY.value, "the reconcile is complete")
 _STATUS: Final = {"True": True, "False": False}
 
 
-def progress(
-    judged: Iterable[DesiredCondition],
-    *,
-    stalled: ObservedCondition | None,
-    reconciling: ObservedCondition | None,
-    phase: Phase | None,
-    going: bool,
-    preview: bool,
-) -> tuple[DesiredCondition, DesiredCondition]:
-    """Return `Stalled` and `Reconciling`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressFacts:
+    """What both follow from.
 
-    Args:
-        judged: The node's other conditions.
+    Attributes:
+        admitted: The XR's `Admitted`.
+        failed: Its `ProvisioningFailed`.
         stalled: The record's own; None before its first status.
         reconciling: Likewise.
         phase: The record's; None before its first status.
-        going: The record is being torn down, whatever its declaration says.
+        withheld: Why no bootstrap could be made; None where one was, or none is due.
+        going: The node is drained or torn down, whatever its declaration says.
         preview: Nothing is reconciled.
     """
-    by_type = {one.type: one for one in judged}
-    alarms = (by_type[kind] for kind, status in _ALARMS if by_type[kind].status is status)
-    alarm = next((one for one in alarms if one.reason not in _PASSING), None)
-    if alarm is not None and not going:
-        return stopped(alarm.reason, alarm.message)
-    if stalled is not None and stalled.status == "True":
-        return stopped(stalled.reason, stalled.message)
-    if preview:
+
+    admitted: DesiredCondition
+    failed: DesiredCondition
+    stalled: ObservedCondition | None
+    reconciling: ObservedCondition | None
+    phase: Phase | None
+    withheld: ContractError | None
+    going: bool
+    preview: bool
+
+
+def progress(facts: ProgressFacts) -> tuple[DesiredCondition, DesiredCondition]:
+    """Return `Stalled` and `Reconciling`."""
+    obstacle = _obstacle(facts)
+    if obstacle is not None:
+        return stopped(*obstacle)
+    if facts.preview:
         return _moving(status=False, reason=Reason.PREVIEW, message="nothing is reconciled")
-    admitted = by_type[ConditionType.ADMITTED]
+    admitted, told = facts.admitted, facts.reconciling
     if admitted.status is None:
         return _moving(status=True, reason=admitted.reason, message=admitted.message)
-    if reconciling is None:
-        reason, message = _AWAITED if phase is not Phase.READY else _AT_REST
-        return _moving(status=phase is not Phase.READY, reason=reason, message=message)
-    status = _STATUS.get(reconciling.status)
-    return _moving(status=status, reason=reconciling.reason, message=reconciling.message)
+    if told is None:
+        rests = facts.phase is Phase.READY
+        reason, message = _AT_REST if rests else _AWAITED
+        return _moving(status=not rests, reason=reason, message=message)
+    return _moving(status=_STATUS.get(told.status), reason=told.reason, message=told.message)
+
+
+def _obstacle(facts: ProgressFacts) -> tuple[str, str] | None:
+    """Return reason and message of what waits for somebody; None where nothing does."""
+    admitted, failed, withheld = facts.admitted, facts.failed, facts.withheld
+    lives = not facts.going
+    if lives and admitted.status is False and _lasts(admitted.reason):
+        return admitted.reason, admitted.message
+    if lives and withheld is not None and withheld.reason not in _PASSING:
+        return withheld.reason, str(withheld)
+    # Before the substrate's own failure: the record's words stay while request ids change.
+    if facts.stalled is not None and facts.stalled.status == "True":
+        return facts.stalled.reason, facts.stalled.message
+    return (failed.reason, failed.message) if lives and failed.status else None
+
+
+def _lasts(reason: str) -> bool:
+    """Tell whether a refusal waits for somebody; a Project's namespace converges by itself."""
+    return reason != Reason.NAMESPACE_NOT_READY
 
 
 def stopped(reason: str, message: str) -> tuple[DesiredCondition, DesiredCondition]:

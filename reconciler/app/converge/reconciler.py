@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from function.contract.conditions import ConditionType, find
 from function.contract.errors import ContractError
 from function.contract.record import Enrolment
 from function.contract.strategy import SubstrateState
@@ -31,9 +32,10 @@ from reconciler.app.replacement.replacement import Replacement, ReplacementResul
 from reconciler.app.status import publishing, waiting_messages
 from reconciler.app.teardown.teardown import Teardown
 from reconciler.domain.aggregate.explanation import Explanation
+from reconciler.domain.aggregate.resource import ProvisionedResource
 from reconciler.domain.converge.plan import ConvergeFacts, ConvergePlan, ConvergeStep, decide
 from reconciler.domain.identity.token_life import TokenLife
-from reconciler.domain.record import record_view
+from reconciler.domain.record import progress, record_view
 from reconciler.domain.record.conditions import StatusFacts
 from reconciler.domain.record.record_view import RecordView
 from reconciler.ports.cluster.catalog import Catalog
@@ -215,7 +217,7 @@ class Reconciler:
         facts = replace(
             facts,
             uninjected=observed.uninjected,
-            failure=view.spec.observed.reason if observed.failed else "",
+            failure=_failure(view, resource),
             enrolment=found.options,
         )
         unanswered_for = found.closed if found.facts.retried else None
@@ -261,3 +263,12 @@ class Reconciler:
         facts = StatusFacts(resource=None, refusal=admission.refusal, refusal_is_final=final)
         await self._publisher.publish(view, facts)
         return requeue.again_s(facts)
+
+
+def _failure(view: RecordView, resource: ProvisionedResource) -> str:
+    observed, said = view.spec.observed, find(view.status, ConditionType.STALLED)
+    return progress.failed(
+        observed.reason if observed.failed else "",
+        retry=resource.accepted.retry,
+        before="" if said is None else said.message,
+    )

@@ -11,10 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
+from function.contract import names
+from reconciler.domain.diagnosis.cause import Cause
 from reconciler.domain.diagnosis.facts import DiagnosisFacts, Presence
-from reconciler.domain.diagnosis.remedies import Actor
+from reconciler.domain.diagnosis.remedies import Actor, Command
 from reconciler.domain.diagnosis.rows import ROWS
+
+RETRIED_KIND: Final = "ProvisionedResource"
+"""The kind that has `spec.retry`; of others, `Enrol` knows no such field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +70,22 @@ def diagnose(facts: DiagnosisFacts) -> Diagnosis:
         explanation=cause.explanation,
         since=cause.since,
         actor=cause.remedy.actor,
-        command=cause.remedy.command.value.format(**words),
+        command=_command(facts, cause).value.format(**words),
         runbook=cause.remedy.runbook,
         unreadable=tuple(_unreadable(facts)),
     )
+
+
+def _command(facts: DiagnosisFacts, cause: Cause) -> Command:
+    """Return what may be typed: a retry where there is one, and no deletion but of a record."""
+    command = cause.remedy.command
+    retries = facts.xr.kind == RETRIED_KIND
+    deletes = cause.culprit.kind == names.RECORD_KIND
+    if (command is Command.RETRY and not retries) or (
+        command is Command.DELETE_RECORD and not deletes
+    ):
+        return Command.DESCRIBE
+    return command
 
 
 def _unreadable(facts: DiagnosisFacts) -> Iterator[str]:
@@ -75,5 +93,5 @@ def _unreadable(facts: DiagnosisFacts) -> Iterator[str]:
         yield "ProvisioningRecords"
     below = (each for node in facts.nodes for each in (node.substrate, *node.composed))
     for each in (facts.xr, *below):
-        if each is not None and each.presence is Presence.FORBIDDEN:
+        if each is not None and each.presence in (Presence.FORBIDDEN, Presence.UNREADABLE):
             yield each.title

@@ -16,6 +16,9 @@ class Presence(StrEnum):
     FORBIDDEN = "forbidden"
     """The caller may not read it, so that nothing is said of it."""
 
+    UNREADABLE = "unreadable"
+    """The API server gave another answer, or the reference to it is none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionFacts:

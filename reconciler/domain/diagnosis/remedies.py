@@ -37,7 +37,7 @@ class Command(StrEnum):
         "kubectl -n {namespace} patch {xr} --type=merge "
         """--patch '{{"spec":{{"retry":{retry}}}}}'"""
     )
-    DELETE_XR = "kubectl -n {namespace} delete {xr}"
+    DELETE_RECORD = "kubectl -n {namespace} delete {culprit}"
     LIST = "kubectl get {resource} --all-namespaces"
     DESCRIBE = "kubectl -n {namespace} describe {culprit}"
     UNPAUSE = "kubectl -n {namespace} annotate {culprit} crossplane.io/paused-"
@@ -97,7 +97,7 @@ REMEDIES: Final[Mapping[Reason, Remedy]] = MappingProxyType(
         Reason.CREDENTIAL_NOT_ALLOWED: _CATALOGUE,
         Reason.CREDENTIAL_NOT_FOUND: _CATALOGUE,
         Reason.DELETED: _WAIT,
-        Reason.DEREGISTERED_ELSEWHERE: Remedy(Actor.AUTHOR, Command.DELETE_XR, NO_NODE),
+        Reason.DEREGISTERED_ELSEWHERE: Remedy(Actor.AUTHOR, Command.DELETE_RECORD, NO_NODE),
         Reason.DEREGISTERING: _WAIT,
         Reason.DEREGISTRATION_FAILED: _MESH,
         Reason.DEREGISTRATION_OVERDUE: _MESH,
@@ -108,7 +108,7 @@ REMEDIES: Final[Mapping[Reason, Remedy]] = MappingProxyType(
         Reason.FORCE_RELEASED: _WAIT,
         Reason.FORCE_RELEASE_INVALID: Remedy(Actor.OPERATOR, Command.DESCRIBE, MESH),
         Reason.FROZEN: Remedy(Actor.OPERATOR, Command.LOGS, RECONCILER),
-        Reason.GENERATIONS_EXHAUSTED: Remedy(Actor.AUTHOR, Command.DELETE_XR, PENDING),
+        Reason.GENERATIONS_EXHAUSTED: Remedy(Actor.AUTHOR, Command.DESCRIBE, PENDING),
         Reason.HOLD_MISSING: Remedy(Actor.ADMIN, Command.POLICIES, PENDING),
         Reason.IMMUTABLE: _EDIT,
         Reason.INJECTED: _WAIT,
@@ -117,14 +117,14 @@ REMEDIES: Final[Mapping[Reason, Remedy]] = MappingProxyType(
         Reason.KIND_NOT_SERVED: Remedy(Actor.ADMIN, Command.DESCRIBE, PROVISIONING),
         Reason.LABELS_ALTERED: _EDIT,
         Reason.LABELS_DROPPED: _EDIT,
-        Reason.LIVES_ELSEWHERE: Remedy(Actor.AUTHOR, Command.DELETE_XR, PENDING),
+        Reason.LIVES_ELSEWHERE: Remedy(Actor.AUTHOR, Command.DESCRIBE, PENDING),
         Reason.MESH_SILENT: _MESH,
         Reason.NAMESPACE_NOT_READY: Remedy(Actor.PLATFORM, Command.NAMESPACE, PENDING),
         Reason.NEVER_REPORTED: _MACHINE,
         Reason.NOT_COMPOSED_HERE: Remedy(Actor.AUTHOR, Command.EDIT_XR, PENDING),
         Reason.NOT_EXPECTED: _WAIT,
         Reason.NOT_FAILED: _WAIT,
-        Reason.NOT_INJECTED: Remedy(Actor.AUTHOR, Command.DELETE_XR, NO_NODE),
+        Reason.NOT_INJECTED: Remedy(Actor.AUTHOR, Command.DELETE_RECORD, NO_NODE),
         Reason.NO_CONTROLLER: _DESCRIBE,
         Reason.ORPHANED: _DESCRIBE,
         Reason.OWNED: _WAIT,
@@ -146,7 +146,7 @@ REMEDIES: Final[Mapping[Reason, Remedy]] = MappingProxyType(
         Reason.SUBSTRATE_PRESENT: _PROVIDER,
         Reason.TOKEN_EXPIRED: Remedy(Actor.MACHINE, Command.DESCRIBE, EXPIRED),
         Reason.TOKEN_REVOCATION_FAILED: _MESH,
-        Reason.TOKEN_REVOKED: Remedy(Actor.AUTHOR, Command.DELETE_XR, EXPIRED),
+        Reason.TOKEN_REVOKED: Remedy(Actor.AUTHOR, Command.DELETE_RECORD, EXPIRED),
         Reason.UNSUPPORTED_BLUEPRINT: Remedy(Actor.PLATFORM, Command.CATALOGUE, PENDING),
         Reason.UNSUPPORTED_KIND: _CATALOGUE,
         Reason.USER_DATA_TOO_LARGE: _EDIT,

@@ -11,9 +11,14 @@ from reconciler.domain.diagnosis.cause import Cause, foreign, said_by, stated
 from reconciler.domain.diagnosis.facts import (
     ConditionFacts,
     DiagnosisFacts,
-    NodeFacts,
-    ObjectFacts,
     Presence,
+)
+from reconciler.domain.diagnosis.node_rows import (
+    AWAITED,
+    READY,
+    keeps,
+    of_a_stalled_node,
+    of_a_waiting_node,
 )
 from reconciler.domain.diagnosis.remedies import (
     PENDING,
@@ -25,8 +30,6 @@ from reconciler.domain.diagnosis.remedies import (
 
 SYNCED: Final = "Synced"
 """Crossplane's own condition of composites and managed resources."""
-
-READY: Final = "Ready"
 
 
 def _not_allowed(facts: DiagnosisFacts) -> Cause | None:
@@ -59,27 +62,19 @@ def _going(facts: DiagnosisFacts) -> Cause | None:
     """Of a deletion: what keeps a node's record, or the XR where no record is left."""
     gone = facts.xr.deleting_since or facts.xr.presence is Presence.ABSENT
     for node in facts.nodes:
-        said = _keeps(node.record) if gone or node.record.deleting_since else None
+        said = keeps(node.record) if gone or node.record.deleting_since else None
         if said is not None:
             return said_by(node.record, said)
-    if facts.nodes or not facts.xr.deleting_since:
+        if node.record.deleting_since:
+            text = "its teardown has not begun: the reconciler is not running, or does not lead"
+            return stated(node.record, AWAITED, text, REMEDIES[AWAITED])
+    if not facts.xr.deleting_since:
         return None
-    keepers = ", ".join(facts.xr.finalizers) or "none"
-    text = f"it is being deleted; no node is left, its finalizers are: {keepers}"
+    text = "it is being deleted, and its records are about to be"
+    if not facts.nodes:
+        keepers = ", ".join(facts.xr.finalizers) or "none"
+        text = f"it is being deleted; no node is left, its finalizers are: {keepers}"
     return stated(facts.xr, "Deleting", text, Remedy(Actor.NOBODY, Command.DESCRIBE))
-
-
-def _keeps(record: ObjectFacts) -> ConditionFacts | None:
-    """Return what keeps a record that goes: a failure before a stuck object before progress."""
-    ready = record.condition(ConditionType.READY, "False")
-    stuck = record.condition(ConditionType.SUBSTRATE_DELETED, "False")
-    if stuck is None or stuck.reason != Reason.CHILD_STUCK:
-        return ready
-    fails = ready is not None and ready.reason not in _PROGRESS
-    return ready if fails else stuck
-
-
-_PROGRESS: Final = frozenset({Reason.DEREGISTERING, Reason.DEPROVISIONING})
 
 
 def _orphaned(facts: DiagnosisFacts) -> Cause | None:
@@ -124,46 +119,11 @@ def _of_the_xr(facts: DiagnosisFacts) -> Cause | None:
     return stated(facts.xr, "NoRecord", text, Remedy(Actor.PLATFORM, Command.DESCRIBE, PENDING))
 
 
-def _of_a_node(facts: DiagnosisFacts) -> Cause | None:
-    return next(filter(None, map(_of_node, facts.nodes)), None)
-
-
-def _of_node(node: NodeFacts) -> Cause | None:
-    record = node.record
-    if record.presence is Presence.FORBIDDEN:
-        return None
-    if ConditionType.READY not in record.conditions:
-        text = "the reconciler has written no status: it is not running, or does not lead"
-        return stated(record, _AWAITED, text, REMEDIES[_AWAITED])
-    stalled = record.condition(ConditionType.STALLED, "True")
-    refused = record.condition(ConditionType.ADMITTED, "False")
-    waiting = record.condition(ConditionType.READY, "False", "Unknown")
-    said = stalled or refused or waiting
-    if said is None:
-        return None
-    below = None
-    if said.reason in _OF_THE_SUBSTRATE:
-        below = _complaint(node, REMEDIES[Reason(said.reason)])
-    return below or said_by(record, said)
-
-
-_AWAITED: Final = Reason.WAITING_FOR_RECONCILER
-
-_OF_THE_SUBSTRATE: Final = frozenset(
-    {Reason.PROVISIONING_TIMEOUT, Reason.WAITING_FOR_SUBSTRATE, Reason.FAILED}
-)
-"""Reasons behind which an object of the provider stands."""
-
-
-def _complaint(node: NodeFacts, remedy: Remedy) -> Cause | None:
-    """Return what the lowest object says that is not as it should be."""
-    for each in (*reversed(node.composed), node.substrate):
-        if each is None or each.presence is not Presence.FOUND:
-            continue
-        said = each.condition(SYNCED, "False") or each.condition(READY, "False")
-        if said is not None and (said.message or said.reason or each.warning):
-            return foreign(each, said, remedy)
-    return None
+def _of_the_step(facts: DiagnosisFacts) -> Cause | None:
+    """What the function alone says: a wrong name, a document that cannot be made."""
+    stalled = facts.xr.condition(ConditionType.STALLED, "True")
+    said = stalled or facts.xr.condition(ConditionType.ADMITTED, "False")
+    return None if said is None else said_by(facts.xr, said)
 
 
 def _ready(facts: DiagnosisFacts) -> Cause | None:
@@ -189,7 +149,9 @@ ROWS: Final[tuple[Callable[[DiagnosisFacts], Cause | None], ...]] = (
     _not_synced,
     _not_reconciled,
     _of_the_xr,
-    _of_a_node,
+    of_a_stalled_node,
+    _of_the_step,
+    of_a_waiting_node,
     _ready,
     _otherwise,
 )

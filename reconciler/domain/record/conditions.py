@@ -40,7 +40,7 @@ class StatusFacts:
         refusal_is_final: Whether only an edit can help.
         waiting: Why nothing happens at the moment; None when the phase explains it.
         stall: What only an operator can fix; None when nothing is.
-        failure: The terminal failure that its substrate reports; empty when it reports none.
+        failure: What is said of a Failed one (`progress.failed`).
         orphaned: The record lost its controlling XR.
         bootstrap: State of the current token.
         secret_name: The Secret of the current generation, once it exists.
@@ -58,7 +58,7 @@ class StatusFacts:
     refusal_is_final: bool = False
     waiting: Explanation | None = None
     stall: Explanation | None = None
-    failure: str = ""
+    failure: str = "The substrate failed terminally. Fix the cause, then increment spec.retry."
     orphaned: bool = False
     bootstrap: BootstrapState = BootstrapState.NONE
     secret_name: str | None = None
@@ -119,8 +119,7 @@ def _stall(facts: StatusFacts) -> Explanation | None:
     if facts.refusal is not None and facts.refusal_is_final:
         return facts.refusal
     if facts.resource is not None and facts.resource.phase is Phase.FAILED:
-        message = progress.failed(facts.failure, retry=facts.resource.accepted.retry)
-        return Explanation(reason=Reason.FAILED, message=message)
+        return Explanation(reason=Reason.FAILED, message=facts.failure)
     return None
 
 

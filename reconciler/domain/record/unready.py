@@ -6,7 +6,6 @@ docs/decisions/0021.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +15,7 @@ from function.contract import redaction
 from function.contract.conditions import ObservedCondition, Reason
 from function.contract.record import SubstrateReference
 from reconciler.domain.aggregate.explanation import Explanation
+from reconciler.domain.record.progress import shape
 
 LOOKS_MAX: Final = 24
 """Objects that one look reads; a published blueprint composes five."""
@@ -29,7 +29,7 @@ _AGAIN_SHARE: Final = 20
 """One that has been late for t is looked at again every t/20: ten thousand that wait for a cloud
 that is away cost less than twenty looks a second once they have waited for hours."""
 
-_REFUSALS: Final = ("Synced", "LastAsyncOperation")
+REFUSALS: Final = ("Synced", "LastAsyncOperation")
 """What a provider says of its last call, and one made by Upjet of a call that ends later."""
 _READY: Final = "Ready"
 
@@ -74,7 +74,7 @@ def explain(
     head = f"The substrate {what} after {_span(limit)}. {head}"
     tail = _ENDED if ended else ""
     message = f"{head}{words}{tail}"
-    if before.startswith(head) and _shape(before[len(head) :]) == _shape(f"{words}{tail}"):
+    if before.startswith(head) and shape(before[len(head) :]) == shape(f"{words}{tail}"):
         message = before
     return Explanation(reason=Reason.PROVISIONING_TIMEOUT, message=message)
 
@@ -125,7 +125,7 @@ def _rank(item: UnreadyObject) -> tuple[int, int, bool, bool, str, str, str]:
     if conditions is None:
         return _UNREADABLE, -item.depth, True, True, *order
     kind = _telling(conditions)
-    level = _REFUSED if kind in _REFUSALS else _DELAYED
+    level = _REFUSED if kind in REFUSALS else _DELAYED
     wordless = kind is None or not conditions[kind].message
     return level, -item.depth, kind is None, wordless, *order
 
@@ -135,7 +135,7 @@ _REFUSED, _DELAYED, _UNREADABLE = 0, 1, 2
 
 def _telling(conditions: Mapping[str, ObservedCondition]) -> str | None:
     """Return the type of the condition that says most; None when none says anything."""
-    for kind in _REFUSALS:
+    for kind in REFUSALS:
         if kind in conditions and conditions[kind].status == "False":
             return kind
     return _READY if _READY in conditions else None
@@ -148,11 +148,3 @@ def _status(said: ObservedCondition) -> str:
 def _span(length: timedelta) -> str:
     minutes, seconds = divmod(int(length.total_seconds()), 60)
     return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
-
-
-_VOLATILE: Final = re.compile(r"[^\s,;:()\[\]{}\"']*[0-9][^\s,;:()\[\]{}\"']*")
-
-
-def _shape(words: str) -> str:
-    """Return words without all that holds a digit: request ids, times, counters."""
-    return _VOLATILE.sub("#", words)

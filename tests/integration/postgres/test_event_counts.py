@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -17,6 +18,14 @@ from tests.unit.reconciler import samples
 pytestmark = pytest.mark.integration
 
 REMOVE = "DELETE FROM plexsphere.outbox_events WHERE aggregate_id = $1"
+TOLD_BEFORE = """
+INSERT INTO plexsphere.outbox_events
+    (id, aggregate_type, aggregate_id, aggregate_sequence, event_type, payload, occurred_at)
+SELECT $1, 'ProvisionedResource', $2, coalesce(max(aggregate_sequence), 0) + 1,
+       'broker.ProvisionedResourceReady', '{}', now()
+FROM plexsphere.outbox_events WHERE aggregate_id = $2
+"""
+"""As the schema leaves it that went below 0028 and came up again: events, and no count of them."""
 REMOVE_OF_TYPE = "DELETE FROM plexsphere.outbox_events WHERE aggregate_type = $1"
 
 
@@ -49,6 +58,15 @@ async def test_removed_events_are_not_counted_again(world: World, pool: asyncpg.
     await _entered(world, resource, Phase.FAILED)
 
     assert await _sequences(world, resource) == [3]
+
+
+async def test_events_of_before_the_count_are_counted_on(world: World, pool: asyncpg.Pool) -> None:
+    resource = await world.resource()
+    await pool.execute(TOLD_BEFORE, uuid4(), resource.id)
+
+    await _entered(world, resource, Phase.FAILED)
+
+    assert await _sequences(world, resource) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("aggregate_type", ["ProvisionedResource", "BootstrapToken", "Project"])

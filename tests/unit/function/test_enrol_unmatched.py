@@ -109,6 +109,18 @@ def test_a_warning_says_it_once() -> None:
     assert not second.results
 
 
+def test_nor_does_a_stalled_node_beside_it_warn_again_and_again() -> None:
+    world = fronts("server", "front0", server=server())
+    world.enrolled()
+    world.say(
+        conditions=[given.condition("Stalled", "True", "RegistrationTimeout", "no node came")]
+    )
+
+    told(world, world.run())
+
+    assert not world.run().results
+
+
 def test_the_warning_comes_again_when_it_says_something_else() -> None:
     world = fronts("front0")
     told(world, world.step())

@@ -29,8 +29,8 @@ from reconciler.domain.diagnosis.facts import (
     Presence,
 )
 
-RECORDS_MAX: Final = 100
-"""Records of one XR that are looked at: more than one XR can compose within Crossplane's limits."""
+RECORDS_MAX: Final = 300
+"""Records of one XR that are looked at: `Enrol` takes 256 resources."""
 
 OBJECTS_MAX: Final = 64
 """Objects below the substrates that are read at all: a person waits."""
@@ -95,8 +95,7 @@ class DiagnosisReader:
         return sorted(own, key=lambda item: str(item["metadata"]["name"])), Presence.FOUND
 
     async def _node(self, record: Object, namespace: str) -> NodeFacts:
-        spec, status = record.get("spec") or {}, record.get("status") or {}
-        listed = spec.get("substrate") or []
+        status = record.get("status") or {}
         facts = await self._facts(
             record,
             f"provisioningrecords.{names.GROUP}",
@@ -106,9 +105,10 @@ class DiagnosisReader:
             namespace,
         )
         node = NodeFacts(record=facts, phase=str(status.get("phase", "")))
-        if not listed:
+        reference = _substrate(record)
+        # What a Ready node is made of holds nothing up.
+        if reference is None or facts.condition("Ready", "True") is not None:
             return node
-        reference = SubstrateReference.model_validate(listed[0])
         found, substrate = await self._object(reference, namespace)
         composed: list[ObjectFacts] = []
         level = list(composites.below(found or {}))
@@ -130,13 +130,13 @@ class DiagnosisReader:
         api_version, kind, name = reference.api_version, reference.kind, reference.name
         try:
             plural = await self._client.plural(api_version, kind)
+            path = f"{group_path(api_version)}/namespaces/{namespace}/{plural}/{name}"
+            found, presence = await self._get(path)
         except KubernetesError as error:
-            if error.status not in (404, *_FORBIDDEN):
-                raise
-            absent = Presence.ABSENT if error.status == 404 else Presence.FORBIDDEN
+            # One odd reference must not take the answer about all others.
+            refused = Presence.FORBIDDEN if error.status in _FORBIDDEN else Presence.UNREADABLE
+            absent = Presence.ABSENT if error.status == 404 else refused
             return None, ObjectFacts(resource=kind, kind=kind, name=name, presence=absent)
-        path = f"{group_path(api_version)}/namespaces/{namespace}/{plural}/{name}"
-        found, presence = await self._get(path)
         group = names.group_of(api_version)
         resource = f"{plural}.{group}" if group else plural
         return found, await self._facts(found, resource, kind, name, presence, namespace)
@@ -194,6 +194,21 @@ class DiagnosisReader:
             return ""
         newest = max(listing.get("items") or [], key=_seen_at, default=None)
         return "" if newest is None else _printable(newest.get("message"))
+
+
+def _substrate(record: Object) -> SubstrateReference | None:
+    """Return the substrate that a record names; None before there is one.
+
+    Without a name of its own it has the one that the record's status gives it (kinds.md).
+    """
+    listed = (record.get("spec") or {}).get("substrate") or []
+    try:
+        reference = SubstrateReference.model_validate(listed[0])
+    except (IndexError, ValueError):
+        return None
+    handle = str((record.get("status") or {}).get("xrName") or "")
+    named = reference.model_copy(update={"name": reference.name or handle})
+    return named if named.name else None
 
 
 def _is_of(record: Object, wanted: ResourceType, name: str) -> bool:

@@ -28,14 +28,19 @@ RETURNING true
 
 _APPEND: LiteralString = """
 WITH counted AS (
-    UPDATE plexsphere.provisioned_resources SET events = events + 1 WHERE id = $3
+    UPDATE plexsphere.provisioned_resources
+    SET events = 1 + greatest(events, (
+        SELECT max(aggregate_sequence) FROM plexsphere.outbox_events WHERE aggregate_id = $3
+    ))
+    WHERE id = $3
     RETURNING events
 )
 INSERT INTO plexsphere.outbox_events
     (id, aggregate_type, aggregate_id, aggregate_sequence, event_type, payload, occurred_at)
 SELECT $1, $2, $3, events, $4, $5::jsonb || plexsphere.names_of($3), $6 FROM counted
 """
-"""The count outlives the events, which retention removes."""
+"""The count outlives the events, which retention removes; the events outlive the count where the
+schema went below 0028 and came up again, and a record brought its aggregate back."""
 
 
 async def append_once(

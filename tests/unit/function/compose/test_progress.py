@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from function.compose.status.merged_conditions import merged, notices
-from function.compose.status.progress import progress
+from function.compose.status.progress import ProgressFacts, progress
 from function.contract.conditions import ConditionType, DesiredCondition, ObservedCondition, Reason
+from function.contract.errors import ContractError
 from function.contract.strategy import Phase
 from function.model.call import Outcome, Ttl
 from tests.unit.function import given
@@ -29,26 +30,27 @@ class Given:
     phase: Phase | None
     going: bool
     preview: bool
+    withheld: ContractError | None = None
 
     def judged(self) -> Pair:
-        own = (
-            DesiredCondition(
-                type=ConditionType.ADMITTED, status=self.admitted, reason="Ours", message="ours"
-            ),
-            DesiredCondition(
-                type=ConditionType.PROVISIONING_FAILED,
-                status=self.failed,
-                reason="Quota",
-                message="quota",
-            ),
-        )
         return progress(
-            own,
-            stalled=_observed(self.stalled, "Late", "late"),
-            reconciling=_observed(self.reconciling, "Waiting", "waits"),
-            phase=self.phase,
-            going=self.going,
-            preview=self.preview,
+            ProgressFacts(
+                admitted=DesiredCondition(
+                    type=ConditionType.ADMITTED, status=self.admitted, reason="Ours", message="ours"
+                ),
+                failed=DesiredCondition(
+                    type=ConditionType.PROVISIONING_FAILED,
+                    status=self.failed,
+                    reason="Quota",
+                    message="quota",
+                ),
+                stalled=_observed(self.stalled, "Late", "late"),
+                reconciling=_observed(self.reconciling, "Waiting", "waits"),
+                phase=self.phase,
+                withheld=self.withheld,
+                going=self.going,
+                preview=self.preview,
+            )
         )
 
 
@@ -110,19 +112,39 @@ def test_a_live_one_mirrors_whether_the_reconciler_is_done() -> None:
             assert str(each.judged()[1].status) == each.reconciling
 
 
+FRESH = Given(
+    admitted=True, failed=False, stalled=None, reconciling="True", phase=Phase.PENDING,
+    going=False, preview=False,
+)  # fmt: skip
+
+
 def test_a_namespace_that_converges_is_under_way() -> None:
-    said = given.answer().verdicts
-    waiting = tuple(
-        replace(one, status=False, reason=Reason.NAMESPACE_NOT_READY)
-        if one.type is ConditionType.ADMITTED
-        else one
-        for one in said
-    )
+    said = {one.type: one for one in given.answer().verdicts}
+    refused = replace(said[ConditionType.ADMITTED], status=False, reason=Reason.NAMESPACE_NOT_READY)
 
     stalled, reconciling = progress(
-        waiting, stalled=None, reconciling=_observed("True", "NamespaceNotReady", "soon"),
-        phase=None, going=False, preview=False,
+        ProgressFacts(
+            admitted=refused, failed=said[ConditionType.PROVISIONING_FAILED], stalled=None,
+            reconciling=_observed("True", "NamespaceNotReady", "soon"), phase=None,
+            withheld=None, going=False, preview=False,
+        )
     )  # fmt: skip
+
+    assert (stalled.status, reconciling.status) == (False, True)
+
+
+def _withheld(reason: Reason) -> ContractError:
+    return ContractError(field="spec.userData", rule="is too large", reason=reason)
+
+
+def test_a_document_that_cannot_be_made_stalls() -> None:
+    stalled, _ = replace(FRESH, withheld=_withheld(Reason.USER_DATA_TOO_LARGE)).judged()
+
+    assert (stalled.status, stalled.reason) == (True, Reason.USER_DATA_TOO_LARGE)
+
+
+def test_a_document_that_awaits_its_token_does_not() -> None:
+    stalled, reconciling = replace(FRESH, withheld=_withheld(Reason.WAITING_FOR_TOKEN)).judged()
 
     assert (stalled.status, reconciling.status) == (False, True)
 
@@ -167,3 +189,17 @@ def test_a_stall_is_warned_of_once() -> None:
 
     assert [(one.reason, one.message) for one in first] == [(stalled.reason, stalled.message)]
     assert notices(told, said) == ()
+
+
+def test_a_further_stalled_node_is_no_news_of_the_first() -> None:
+    one, two = merged({"a": _outcome(True)}), merged({"a": _outcome(True), "b": _outcome(True)})
+    three = merged({"a": _outcome(True), "b": _outcome(True), "c": _outcome(True)})
+    (notice,) = notices({}, two)
+    told = [
+        {"type": each.type, "status": "True", "reason": each.reason, "message": each.message}
+        for each in two
+        if each.type is STALLED
+    ]
+
+    assert notice.message == f"a: {notices({}, one)[0].message}"
+    assert notices({"conditions": told}, three) == ()

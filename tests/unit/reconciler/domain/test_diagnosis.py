@@ -85,6 +85,24 @@ def test_a_runbook_entry_that_is_named_is_there(runbook: str) -> None:
     assert re.search(rf"^## {number}\. ", text, re.MULTILINE)
 
 
+def test_a_retry_that_the_kind_does_not_know_is_not_proposed() -> None:
+    backend = replace(facts_of(), xr=thing("Backend", "shop", NOT_READY))
+
+    found = diagnose(replace(backend, nodes=(NodeFacts(record=stalled(Reason.FAILED)),)))
+
+    assert found.command.startswith("kubectl -n shop describe ")
+
+
+@pytest.mark.parametrize("reason", [Reason.TOKEN_REVOKED, Reason.DEREGISTERED_ELSEWHERE])
+def test_nothing_but_a_record_is_proposed_for_deletion(reason: Reason) -> None:
+    of_record = diagnose(facts_of(NodeFacts(record=stalled(reason))))
+    xr = thing("ProvisionedResource", "web-1", {**SYNCED, "Stalled": ("True", reason, "x")})
+    of_xr = diagnose(facts_of(xr=xr))
+
+    assert of_record.command.endswith(f"delete provisioningrecords.{GROUP}/web-1-abc")
+    assert " delete " not in of_xr.command
+
+
 @pytest.mark.parametrize("reason", [Reason.FAILED, Reason.SUBSTRATE_LOST])
 def test_a_retry_is_one_more_than_the_last(reason: Reason) -> None:
     found = diagnose(facts_of(NodeFacts(record=stalled(reason))))
@@ -215,6 +233,52 @@ def test_a_refused_deletion_is_told_before_what_it_leaves_standing() -> None:
     found = diagnose(facts_of(node, GONE))
 
     assert (found.reason, found.runbook) == ("RightsMissing", "deletion.md, entry 2")
+
+
+@pytest.mark.parametrize("xr", [GONE, replace(XR, deleting_since=SINCE)], ids=["gone", "going"])
+def test_a_deletion_that_nobody_began_awaits_the_reconciler(xr: ObjectFacts) -> None:
+    ready = record({"Ready": ("True", "Registered", "")}, deleting_since=SINCE)
+
+    found = diagnose(facts_of(NodeFacts(record=ready, phase=Phase.READY), xr))
+
+    assert (found.reason, found.ready) == ("WaitingForReconciler", False)
+
+
+def test_an_xr_that_goes_is_never_ready() -> None:
+    ready = {"Ready": ("True", "Registered", "")}
+    xr = thing("ProvisionedResource", "web-1", {**SYNCED, **ready}, deleting_since=SINCE)
+
+    assert not diagnose(facts_of(NodeFacts(record=record(ready)), xr)).ready
+
+
+def test_a_wrong_name_beside_a_ready_node_is_told() -> None:
+    refused = ("True", "ResourceNotFound", "input.resources[0].name: 'front0' is none")
+    xr = thing("Backend", "shop", {**NOT_READY, "Stalled": refused})
+    node = NodeFacts(record=record({"Ready": ("True", "Registered", "")}), phase=Phase.READY)
+
+    found = diagnose(facts_of(node, xr))
+
+    assert (found.culprit, found.reason) == ("Backend/shop", "ResourceNotFound")
+
+
+def test_a_stalled_node_is_told_before_one_that_waits() -> None:
+    waiting = NodeFacts(record=record({"Ready": ("False", "WaitingForSubstrate", "soon")}))
+    broken = NodeFacts(record=stalled(Reason.REGISTRATION_TIMEOUT))
+
+    found = diagnose(replace(facts_of(), nodes=(waiting, broken)))
+
+    assert found.reason == Reason.REGISTRATION_TIMEOUT
+
+
+def test_a_call_that_the_cloud_refuses_is_told_before_what_waits_for_it() -> None:
+    quota = {"Synced": ("False", "ReconcileError", "403 quota"), "Ready": ("False", "", "")}
+    node = NodeFacts(
+        record=record({"Ready": ("False", "WaitingForSubstrate", "soon")}),
+        substrate=thing("XGenericVM", "pr-1", NOT_READY),
+        composed=(thing("Network", "net", quota), thing("Machine", "pr-1", NOT_READY)),
+    )
+
+    assert diagnose(facts_of(node)).culprit == "Network/net"
 
 
 def test_an_orphaned_record_is_said_to_be_one() -> None:

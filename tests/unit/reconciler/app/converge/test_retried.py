@@ -60,6 +60,19 @@ async def test_a_retry_that_meets_the_same_failure_names_it_and_the_retry() -> N
     )
 
 
+async def test_a_failure_whose_request_id_changes_is_told_once() -> None:
+    world = await _failed()
+    _fails(world, "QuotaExceeded: no room (request 1f3c)")
+    await world.tick()
+    before = _message(world)
+    _fails(world, "QuotaExceeded: no room (request 77aa)")
+
+    await world.tick()
+
+    assert "1f3c" in before
+    assert _message(world) == before
+
+
 async def test_a_failure_that_ended_asks_for_the_retry_and_the_retry_starts_over() -> None:
     world = await _failed()
     _fails(world, "")
