@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from function.contract.conditions import Reason
+from function.contract.strategy import SubstrateState
 from reconciler.app.protection.children import SubstrateChildren
 from reconciler.app.status import waiting_messages
 from reconciler.app.teardown.report import TeardownReport
@@ -174,11 +175,17 @@ class SubstrateSteps:
         if release is Release.WAIT_FOR_CROSSPLANE:
             await self._report.publish(resource, view, waiting_messages.RELEASED[release])
             return self._poll(resource)
+        ours = release is Release.DELETE_OURSELVES and not live.terminating
+        # Once the wish is published, first: a deletion that is refused is then said once, and
+        # not in turn with what its success would be.
+        wished = view is None or view.status.get("substrate") == SubstrateState.ABSENT
+        if ours and wished:
+            await cluster.substrates.delete_object(reference, namespace, uid=live.uid)
         stuck = await self._stuck(resource, live)
         await self._report.publish(
             resource, view, stuck or waiting_messages.RELEASED[release], absent=True
         )
-        if release is Release.DELETE_OURSELVES and not live.terminating:
+        if ours and not wished:
             await cluster.substrates.delete_object(reference, namespace, uid=live.uid)
         return self._poll(resource)
 

@@ -316,6 +316,30 @@ async def test_a_failed_deregistration_is_said_once_and_not_rewritten(
     assert world.cluster.journal == before
 
 
+@pytest.mark.parametrize("late", [timedelta(), timedelta(minutes=5)], ids=["soon", "late"])
+async def test_a_refused_deletion_of_the_substrate_is_said_once_and_not_rewritten(
+    monkeypatch: pytest.MonkeyPatch, late: timedelta
+) -> None:
+    world = await _ready()
+
+    async def refused(*_: object, **__: object) -> None:
+        message = "cannot delete XGenericVM 'pr-1': this one stays"
+        raise NotAllowedError(message)
+
+    monkeypatch.setattr(world.cluster, "delete_object", refused)
+    world.delete(xr=GONE)
+    await world.tick_until_quiet()
+    world.store.clock.advance(late)
+    await world.tick()
+    world.cluster.journal.clear()
+
+    for _ in range(3):
+        await world.tick()
+
+    assert find(world.status, ConditionType.READY).reason == "RightsMissing"  # type: ignore[union-attr]  # absent fails the test
+    assert "write status" not in " ".join(world.cluster.journal)
+
+
 async def test_a_clock_that_lags_does_not_hold_a_deletion_up() -> None:
     world = await _ready()
     world.store.clock.advance(timedelta(hours=-1))
