@@ -105,7 +105,7 @@ def test_a_node_is_explained_from_ready_to_gone(stack: Stack, make_node: MakeNod
     [
         (["nothings/web-1"], "serves no namespaced resource type 'nothings'"),
         (["web-1", "--context", "elsewhere"], "--context: must name one entry of contexts"),
-        (["pvr/../secrets"], "cannot read"),
+        (["pvr/../secrets"], "NAME is NAME or TYPE/NAME"),
     ],
     ids=["type", "context", "path"],
 )
