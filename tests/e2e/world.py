@@ -209,7 +209,8 @@ class Node:
             assert found is not None
             assert "deletionTimestamp" not in found["metadata"]
         told = {fact.what for fact in self.facts(handle)}
-        assert not told & {"deregistered", "delete-requested", "token revoked"}
+        ended = told & {"deregistered", "delete-requested", "token revoked"}
+        assert not ended, f"{handle}: {sorted(ended)}"
 
     def explain(self) -> str:
         """Say what the objects themselves say."""
