@@ -104,7 +104,6 @@ BINARIES: Mapping[str, Binary] = {
         stamps=_KUBERNETES_STAMPS,
     ),
     "nats-server": Binary(module="nats", package="github.com/nats-io/nats-server/v2"),
-    # A few lines of ours around what other people's tools wait by.
     "kstatus": Binary(module="kstatus", package="."),
 }
 

@@ -16,9 +16,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-from dev import binaries, existing, pythonic
+from dev import binaries, existing, next_steps, pythonic
 from dev.controlplane import ControlPlane
 from dev.crossplane import Crossplane
 from dev.kube import KubeError
@@ -273,14 +273,6 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-_NEXT: Final = """export KUBECONFIG={kubeconfig}
-export PATH={programs}:$PATH
-kubectl apply --server-side -f example/shop/web-1.yaml
-kubectl get pvr --all-namespaces --watch
-.venv/bin/broker why web-1 -n plexsphere-project-0197b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"""
-"""What to type next, in another terminal."""
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the stack until Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m dev.stack", description=main.__doc__)
@@ -296,9 +288,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             pid_file = stack.run_dir / PID_FILE
             pid_file.write_text(str(os.getpid()), encoding="utf-8")
             report(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C ends it")
-            programs = binaries.ensure(["kubectl"], report=report)["kubectl"].parent
-            told = _NEXT.format(kubeconfig=stack.plane.kubeconfig, programs=programs)
-            print(told, flush=True)
+            kubectl = binaries.ensure(["kubectl"], report=report)["kubectl"]
+            print(next_steps.after_up(stack.plane.kubeconfig, kubectl=kubectl), flush=True)
             over.wait()
             pid_file.unlink(missing_ok=True)
     except (ProcessError, KubeError) as error:

@@ -109,7 +109,7 @@ def _screen(facts: DiagnosisFacts, found: Diagnosis) -> Iterator[str]:
         ("Why", explained),
         ("Says", found.culprit),
         ("Since", found.since),
-        ("Acts", found.actor.value),
+        ("Acts", "" if found.ready else found.actor.value),
         ("Next", found.command),
         ("Runbook", f"docs/runbooks/{found.runbook}" if found.runbook else ""),
         ("Nodes", _nodes(facts)),

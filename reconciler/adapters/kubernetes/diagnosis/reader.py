@@ -136,7 +136,8 @@ class DiagnosisReader:
             # One odd reference must not take the answer about all others.
             refused = Presence.FORBIDDEN if error.status in _FORBIDDEN else Presence.UNREADABLE
             absent = Presence.ABSENT if error.status == 404 else refused
-            return None, ObjectFacts(resource=kind, kind=kind, name=name, presence=absent)
+            shown = _printable(kind)
+            return None, ObjectFacts(resource=shown, kind=shown, name=name, presence=absent)
         group = names.group_of(api_version)
         resource = f"{plural}.{group}" if group else plural
         return found, await self._facts(found, resource, kind, name, presence, namespace)
@@ -170,7 +171,7 @@ class DiagnosisReader:
             paused=(metadata.get("annotations") or {}).get("crossplane.io/paused") == "true",
             deleting_since=str(metadata.get("deletionTimestamp", "")),
             created=str(metadata.get("creationTimestamp", "")),
-            finalizers=tuple(map(str, metadata.get("finalizers") or [])),
+            finalizers=tuple(map(_printable, metadata.get("finalizers") or [])),
             conditions=conditions,
             warning="" if settled and conditions else await self._warning(found, namespace),
         )
